@@ -1,0 +1,1 @@
+"""Pure rules: no AWS, no clock, no environment, no logger."""

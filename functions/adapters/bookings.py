@@ -1,0 +1,82 @@
+"""The bookings index, read one page at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from functions.adapters.clients import code_of, describe, translated
+from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE, Token, start_key, token_of
+from functions.domain.errors import ConfigurationError, DispatcherError, IndexNotReady, InvalidToken
+from functions.domain.page import QueryPage
+from functions.domain.window import Window
+
+_CONDITION: Final = {
+    "KeyConditionExpression": "#date = :date AND #time BETWEEN :low AND :high",
+    "ExpressionAttributeNames": {"#date": DATE_ATTRIBUTE, "#time": TIME_ATTRIBUTE},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoBookingIndex:
+    """`BookingIndex` on a DynamoDB global secondary index.
+
+    All projected attributes are read, since a task's object holds every attribute of its records.  `ConsistentRead` is
+    never sent: a global secondary index has eventual consistency only.
+    """
+
+    client: Any
+    table_name: str
+    index_name: str
+    key_attributes: Sequence[str]
+
+    def query_page(self, window: Window, token: Token | None, page_size: int) -> QueryPage:
+        """See `BookingIndex.query_page`.
+
+        Raises:
+            IndexNotReady: the index is being created or backfilled.
+            ConfigurationError: there is no such table or index, or no right to read it.
+            InvalidToken: DynamoDB does not take the token.
+            TransientError: throttled, timed out or unavailable.
+        """
+        request: dict[str, Any] = {
+            "TableName": self.table_name,
+            "IndexName": self.index_name,
+            "Limit": page_size,
+            **_CONDITION,
+            "ExpressionAttributeValues": {
+                ":date": {"S": window.date},
+                ":low": {"S": window.low},
+                ":high": {"S": window.high},
+            },
+        }
+        if token is not None:
+            request["ExclusiveStartKey"] = start_key(token)
+        with translated("Query bookings"):
+            try:
+                response = self.client.query(**request)
+            except ClientError as error:
+                kind = _validation_kind(error)
+                if kind is None:
+                    raise
+                raise kind(f"Query bookings: {describe(error)}") from None
+        return QueryPage(
+            items=response.get("Items") or (),
+            next_token=token_of(response.get("LastEvaluatedKey")),
+            evaluated_count=response["ScannedCount"],
+        )
+
+
+def _validation_kind(error: ClientError) -> type[DispatcherError] | None:
+    """DynamoDB tells these cases apart by their text only."""
+    if code_of(error) != "ValidationException":
+        return None
+    text = str(error.response.get("Error", {}).get("Message", "")).lower()
+    if "backfilling" in text:
+        return IndexNotReady
+    if "exclusive start key" in text or "exclusivestartkey" in text or "starting key" in text:
+        return InvalidToken
+    if "index" in text:
+        return ConfigurationError
+    return None

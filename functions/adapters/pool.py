@@ -1,0 +1,43 @@
+"""Bounded side-by-side work: one pool of threads for each process, as wide as the clients' connection pools."""
+
+import functools
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Final, TypeVar
+
+THREADS: Final = 16
+"""Past 16 threads boto3 only burns CPU."""
+
+_Piece = TypeVar("_Piece")
+
+
+@functools.cache
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="aws")
+
+
+def each(work: Callable[[_Piece], None], pieces: Iterable[_Piece]) -> None:
+    """Do `work` for every piece, THREADS at a time.
+
+    The first failure is raised.  No piece is begun after it, and those under way have ended when this returns.
+    """
+    failed = threading.Event()
+
+    def guarded(piece: _Piece) -> None:
+        if failed.is_set():
+            return
+        try:
+            work(piece)
+        except BaseException:
+            failed.set()
+            raise
+
+    futures = [_executor().submit(guarded, piece) for piece in pieces]
+    wait(futures, return_when=FIRST_EXCEPTION)
+    for future in futures:
+        future.cancel()
+    wait(futures)
+    for future in futures:
+        if not future.cancelled():
+            future.result()

@@ -1,0 +1,188 @@
+"""A run: what was decided once when it started, how far it is, and what it counted.
+
+These travel in the state machine's state.  The names there are PascalCase; a missing or mistyped field is refused,
+since interpreters differ in what they make of one.
+"""
+
+import operator
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, fields
+from enum import StrEnum
+from typing import Any, TypeAlias, TypeVar
+
+from functions.domain.cursor import Token
+from functions.domain.errors import ConfigurationError
+from functions.domain.window import Window
+
+State: TypeAlias = Mapping[str, Any]
+_Kind = TypeVar("_Kind")
+
+
+class Path(StrEnum):
+    """How a run reads its window."""
+
+    FULL = "full"
+    PAGED = "paged"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What one page, one chunk or a whole run did.  `waiting = dispatched + already_dispatched + set_aside`."""
+
+    pages: int = 0
+    evaluated: int = 0
+    waiting: int = 0
+    dispatched: int = 0
+    already_dispatched: int = 0
+    set_aside: int = 0
+    groups: int = 0
+    tasks: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*map(operator.add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        return Counts(*map(operator.sub, astuple(self), astuple(other)))
+
+    def to_state(self) -> dict[str, int]:
+        """`{"Pages": 1, "Evaluated": 5, ...}`."""
+        return {_pascal(name): value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_state(cls, state: State) -> "Counts":
+        """The inverse of `to_state`.
+
+        Raises:
+            ConfigurationError: a field is missing or no integer.
+        """
+        return cls(*(field_of(state, _pascal(f.name), int) for f in fields(cls)))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What holds for the whole run; read once from the input and the parameters."""
+
+    run_id: str
+    started_at: str
+    window: Window
+    path: Path
+    page_size: int
+    dry_run: bool
+    set_aside_limit: int
+    lease_seconds: int
+
+    def to_state(self) -> dict[str, Any]:
+        """The state's `Run`."""
+        return {
+            "RunId": self.run_id,
+            "StartedAt": self.started_at,
+            "WindowStart": self.window.start_text,
+            "WindowEnd": self.window.end_text,
+            "Path": self.path.value,
+            "PageSize": self.page_size,
+            "DryRun": self.dry_run,
+            "SetAsideLimit": self.set_aside_limit,
+            "LeaseSeconds": self.lease_seconds,
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> "Run":
+        """The inverse of `to_state`.
+
+        Raises:
+            ConfigurationError: a field is missing or mistyped.
+        """
+        try:
+            window = Window.starting(field_of(state, "WindowStart", str))
+            path = Path(field_of(state, "Path", str))
+        except ValueError as error:
+            raise ConfigurationError(f"state: Run: {error}") from None
+        return cls(
+            run_id=field_of(state, "RunId", str),
+            started_at=field_of(state, "StartedAt", str),
+            window=window,
+            path=path,
+            page_size=field_of(state, "PageSize", int),
+            dry_run=field_of(state, "DryRun", bool),
+            set_aside_limit=field_of(state, "SetAsideLimit", int),
+            lease_seconds=field_of(state, "LeaseSeconds", int),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Whether other runs left plans that can hold this run's records; does not change while its leases are held."""
+
+    before: bool = False
+    own: bool = False
+    after: bool = False
+
+    def to_state(self) -> dict[str, bool]:
+        """`{"Before": ..., "Own": ..., "After": ...}`: runs of the previous, this and the next window."""
+        return {_pascal(name): value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_state(cls, state: State) -> "Others":
+        """The inverse of `to_state`.
+
+        Raises:
+            ConfigurationError: a field is missing or mistyped.
+        """
+        return cls(*(field_of(state, _pascal(f.name), bool) for f in fields(cls)))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: the page to do next, the token to read it from, and what the pages before it did."""
+
+    page: int = 1
+    token: Token | None = None
+    has_more: bool = True
+    totals: Counts = Counts()
+
+    def after(self, counts: Counts, next_token: Token | None) -> "Progress":
+        """The progress once this page is done: a run goes on exactly as long as there is a token."""
+        return Progress(self.page + 1, next_token, next_token is not None, self.totals + counts)
+
+    def to_state(self) -> dict[str, Any]:
+        """The state's `Progress`; `HasMore` is always there and always a boolean."""
+        return {
+            "Page": self.page,
+            "Token": self.token,
+            "HasMore": self.has_more,
+            "Totals": self.totals.to_state(),
+        }
+
+    @classmethod
+    def from_state(cls, state: State) -> "Progress":
+        """The inverse of `to_state`; the token is taken as it is and checked where it is used.
+
+        Raises:
+            ConfigurationError: a field is missing or mistyped.
+        """
+        if "Token" not in state:
+            raise ConfigurationError("state: missing field Token")
+        return cls(
+            page=field_of(state, "Page", int),
+            token=state["Token"],
+            has_more=field_of(state, "HasMore", bool),
+            totals=Counts.from_state(field_of(state, "Totals", Mapping)),  # type: ignore[type-abstract]  # only isinstance
+        )
+
+
+def field_of(state: State, name: str, kind: type[_Kind]) -> _Kind:
+    """A required field of the state.
+
+    Raises:
+        ConfigurationError: it is missing, null or of another type; the message names it.
+    """
+    value = state.get(name) if isinstance(state, Mapping) else None
+    if value is None:
+        raise ConfigurationError(f"state: missing field {name}")
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ConfigurationError(f"state: field {name} is no {kind.__name__}")
+    return value
+
+
+def _pascal(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))

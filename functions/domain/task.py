@@ -1,0 +1,115 @@
+"""Grouping, order, ids, object keys and bodies of reward tasks.
+
+Everything here derives from content: the same records give the same ids, keys and bytes, whoever composes them.
+Source: the mission's rules "group" and "dispatch"; the design's "Task".
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from functions.domain.booking import Booking, Group, RecordVersion, Route
+from functions.domain.values import quote
+from functions.domain.window import Window
+
+JOB_NAMES: Final = {Route.POINT: "RewardPoint", Route.COUPON: "RewardCoupon"}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One reward task: the records of one group on one route, in the order they were composed."""
+
+    task_id: str
+    route: Route
+    group: Group
+    window: Window
+    """The window whose run composed it; a neighbour's run may be the one that sends it."""
+    versions: tuple[RecordVersion, ...]
+
+    @property
+    def object_key(self) -> str:
+        """Where the task's object lies: safe characters only, spread by the id's first byte."""
+        return f"tasks/{self.window.start:%Y-%m-%d/%H}/{self.task_id[:2]}/{self.task_id}.json"
+
+    @property
+    def message_group(self) -> str:
+        """The FIFO message group: one for each member group, so its tasks are worked on in the order of sending."""
+        return _digest(self.group.text)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task just composed, with the documents that its object will hold."""
+
+    task: Task
+    documents: tuple[str, ...]
+
+
+def task_id(route: Route, group: Group, versions: Iterable[RecordVersion]) -> str:
+    """SHA-256 of the route, the group and the set of record versions, and of nothing else."""
+    members = ",".join(sorted(f"[{v.key},{quote(v.date)},{quote(v.time)}]" for v in versions))
+    return _digest(f"[{quote(route)},{group.text},[{members}]]")
+
+
+def compose(bookings: Iterable[Booking], window: Window) -> list[NewTask]:
+    """One task for each (group, route), its records by OrderTime (by instant), then by record key.
+
+    The tasks come in the order in which their first record was read.
+    """
+    gathered: dict[tuple[Group, Route], list[Booking]] = {}
+    for booking in bookings:
+        gathered.setdefault((booking.group, booking.route), []).append(booking)
+    return [_compose_one(group, route, members, window) for (group, route), members in gathered.items()]
+
+
+def _compose_one(group: Group, route: Route, members: list[Booking], window: Window) -> NewTask:
+    members.sort(key=lambda booking: (booking.order_time, booking.key_order))
+    versions = tuple(booking.version for booking in members)
+    task = Task(task_id(route, group, versions), route, group, window, versions)
+    return NewTask(task, tuple(booking.document for booking in members))
+
+
+def object_body(new: NewTask, bucket: str) -> bytes:
+    """The object at the task's key: its header fields and `Orders`, ASCII-only JSON."""
+    return f'{{{_header(new.task, bucket)},"Orders":[{",".join(new.documents)}]}}'.encode("ascii")
+
+
+def message_body(task: Task, bucket: str) -> str:
+    """The queue message: `JobName`, `TaskId`, and `Data` as a JSON string inside JSON; ASCII only."""
+    data = quote(f"{{{_header(task, bucket)}}}")
+    return f'{{"JobName":{quote(JOB_NAMES[task.route])},"TaskId":{quote(task.task_id)},"Data":{data}}}'
+
+
+def _header(task: Task, bucket: str) -> str:
+    return (
+        f'"ShopId":{task.group.shop},"MemberId":{task.group.member},"PromotionEngineId":{task.group.engine},'
+        f'"WindowStart":{quote(task.window.start_text)},"WindowEnd":{quote(task.window.end_text)},'
+        f'"Bucket":{quote(bucket)},"Key":{quote(task.object_key)},"OrderCount":{len(task.versions)}'
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def distinct_groups(tasks: Sequence[Task]) -> int:
+    """How many groups the tasks belong to; a group with points and coupons is one group and two tasks."""
+    return len({task.group for task in tasks})
+
+
+def rounds(tasks: Iterable[Task]) -> list[list[Task]]:
+    """Split the tasks so that no round holds two of one group and route, and each such two keep their order.
+
+    Tasks of one round may be sent side by side; the rounds go one after the other.  Usually there is one.
+    """
+    seen: Counter[tuple[Route, Group]] = Counter()
+    split: list[list[Task]] = []
+    for task in tasks:
+        place = seen[task.route, task.group]
+        seen[task.route, task.group] += 1
+        if place == len(split):
+            split.append([])
+        split[place].append(task)
+    return split

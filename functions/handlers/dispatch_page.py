@@ -1,0 +1,17 @@
+"""Dispatch page: `{"Run", "Others", "Progress"}` to the next `Progress`."""
+
+from typing import Any
+
+from functions.domain.run import Others, Progress, Run
+from functions.handlers import wiring
+from functions.handlers.observed import observed, report_progress
+from functions.usecases.dispatch_page import dispatch_page
+
+
+@observed
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Do one page and return where the next one starts; raises by the stable error names."""
+    run, progress = Run.from_state(event["Run"]), Progress.from_state(event["Progress"])
+    following = dispatch_page(run, progress, Others.from_state(event["Others"]), wiring.dispatch())
+    report_progress(run, progress, following)
+    return following.to_state()

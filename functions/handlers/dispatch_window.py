@@ -1,0 +1,17 @@
+"""Dispatch whole window: `{"Run", "Others", "Progress"}` to the final `Progress`."""
+
+from typing import Any
+
+from functions.domain.run import Others, Progress, Run
+from functions.handlers import wiring
+from functions.handlers.observed import observed, report_progress
+from functions.usecases.dispatch_window import dispatch_window
+
+
+@observed
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Read the whole window at once and dispatch it, the old way; raises by the stable error names."""
+    run, progress = Run.from_state(event["Run"]), Progress.from_state(event["Progress"])
+    following = dispatch_window(run, progress, Others.from_state(event["Others"]), wiring.dispatch())
+    report_progress(run, progress, following)
+    return following.to_state()

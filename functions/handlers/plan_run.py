@@ -1,0 +1,16 @@
+"""Plan run: `{"Execution": $$.Execution}` to the state's `{"Run", "Progress"}`."""
+
+from typing import Any
+
+from functions.domain.run import Progress
+from functions.handlers import wiring
+from functions.handlers.observed import logger, observed
+from functions.usecases.plan_run import plan_run
+
+
+@observed
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Decide what holds for the whole run; raises `InvalidInput` or `ConfigurationError` by name."""
+    run = plan_run(event["Execution"], wiring.parameters())
+    logger.info("run planned", extra=run.to_state())
+    return {"Run": run.to_state(), "Progress": Progress().to_state()}

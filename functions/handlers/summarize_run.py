@@ -1,0 +1,18 @@
+"""Summarize run: `{"Run", "Progress"}` to the machine's output."""
+
+import time
+from typing import Any
+
+from functions.domain.run import Progress, Run
+from functions.handlers import wiring
+from functions.handlers.observed import logger, observed
+from functions.usecases.summarize_run import summarize_run
+
+
+@observed
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Give the window back and sum up."""
+    run, progress = Run.from_state(event["Run"]), Progress.from_state(event["Progress"])
+    summary = summarize_run(run, progress, wiring.leases(), time.time())
+    logger.info("window dispatched", extra=summary)
+    return summary

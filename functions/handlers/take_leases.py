@@ -1,0 +1,17 @@
+"""Take leases: `{"Run"}` to `{"Held", "Holder", "Others"}`."""
+
+from typing import Any
+
+from functions.domain.run import Run
+from functions.handlers import wiring
+from functions.handlers.observed import logger, observed
+from functions.usecases.take_leases import take_leases, to_state
+
+
+@observed
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Hold the window's edges, or say who does; raises `WindowBusy` where a neighbouring window's run does."""
+    run = Run.from_state(event["Run"])
+    answer = to_state(take_leases(run, wiring.leases()))
+    logger.info("leases asked for", extra={"RunId": run.run_id, **answer})
+    return answer

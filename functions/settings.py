@@ -1,0 +1,67 @@
+"""What each function reads of its environment.  A field is read from the variable of its name in capitals."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from functions.domain.errors import ConfigurationError
+
+_Settings = TypeVar("_Settings")
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSettings:
+    """Of the function that plans a run: the full names of the flags."""
+
+    pagination_enabled_parameter: str
+    page_size_parameter: str
+    grouping_parameter: str
+    set_aside_limit_parameter: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """Of the functions that take and give back leases."""
+
+    ledger_table_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchSettings:
+    """Of the functions that read bookings and dispatch them."""
+
+    booking_table_name: str
+    booking_index_name: str
+    booking_key_attributes: tuple[str, ...]
+    ledger_table_name: str
+    task_data_bucket_name: str
+    point_task_queue_url: str
+    coupon_task_queue_url: str
+
+
+def load(kind: type[_Settings], environment: Mapping[str, str] = os.environ) -> _Settings:
+    """Read a settings object; a tuple is a JSON list of texts.
+
+    Raises:
+        ConfigurationError: a variable is missing, empty or no such list; the message names it.
+    """
+    values: dict[str, Any] = {}
+    for field in fields(kind):  # type: ignore[arg-type]  # the kinds above are dataclasses
+        name = field.name.upper()
+        text = environment.get(name, "")
+        if not text:
+            raise ConfigurationError(f"environment variable {name} is missing")
+        values[field.name] = text if field.type is str else _names(name, text)
+    return kind(**values)
+
+
+def _names(variable: str, text: str) -> tuple[str, ...]:
+    try:
+        names = json.loads(text)
+    except ValueError:
+        names = None
+    if not (isinstance(names, list) and names and all(isinstance(name, str) and name for name in names)):
+        raise ConfigurationError(f"environment variable {variable} is no JSON list of names")
+    return tuple(names)

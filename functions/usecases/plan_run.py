@@ -1,0 +1,152 @@
+"""What a run will do, decided once from its input, the deployed parameters and the time it started."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from functions.domain.budget import PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
+from functions.domain.errors import ConfigurationError, InvalidInput
+from functions.domain.run import Path, Run, field_of
+from functions.domain.window import Window, parse_instant
+from functions.usecases.ports import Parameters
+
+PAGINATION_ENABLED: Final = "BookingDispatcherPaginationEnabled"
+PAGE_SIZE: Final = "BookingDispatcherPageSize"
+GROUPING: Final = "BookingDispatcherGrouping"
+SET_ASIDE_LIMIT: Final = "BookingDispatcherSetAsideLimit"
+
+DEFAULT_PAGE_SIZE: Final = 1000
+MAX_PAGE_SIZE: Final = 10_000
+"""A query ends at 1 MB, which the smallest useful records reach near here: a larger page size has no effect."""
+DEFAULT_SET_ASIDE_LIMIT: Final = 100
+
+_WHOLE_NUMBER: Final = re.compile(r"\s*\+?([0-9]+)\s*", re.ASCII)
+_SAID: Final = {
+    "extra_forbidden": "unknown field",
+    "missing": "missing",
+    "model_type": "expected an object",
+}
+_Model = TypeVar("_Model", bound=BaseModel)
+_RUN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+class RunInput(BaseModel):
+    """The input of the dispatch state machine; unknown fields and nulls are refused.
+
+    Which fields were given is asked of `model_fields_set`: the defaults here stand for "not given".
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    ExecuteTime: str = ""
+    Data: str = ""
+    PaginationEnabled: bool = False
+    PageSize: int = Field(default=DEFAULT_PAGE_SIZE, ge=1, le=MAX_PAGE_SIZE)
+    Grouping: Literal["page"] = "page"
+    DryRun: bool = False
+
+
+class TaskData(BaseModel):
+    """What is read of the JSON inside `Data`; its other fields are its sender's and ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    ExecuteTime: str
+
+
+def plan_run(execution: Mapping[str, Any], parameters: Parameters) -> Run:
+    """Read the execution's input, then the parameters, and fix what holds for the whole run.
+
+    `execution` is the state machine's `$$.Execution`: `Input`, `Name` and `StartTime` are used.
+
+    Raises:
+        InvalidInput: the input breaks the contract; the message names the field, and nothing was read.
+        ConfigurationError: a parameter asks for what no run can do.
+    """
+    given = _validated(RunInput, execution.get("Input"), "")
+    started_at = field_of(execution, "StartTime", str)
+    window = _window_of(given, started_at)
+    deployed = parameters.read()
+    if deployed.get(GROUPING, "page").strip() == "window" and "Grouping" not in given.model_fields_set:
+        raise ConfigurationError(f"{GROUPING}: grouping by window is not available")
+    paged = is_clear_true(deployed.get(PAGINATION_ENABLED, ""))
+    if "PaginationEnabled" in given.model_fields_set:
+        paged = given.PaginationEnabled
+    page_size = page_size_of(deployed.get(PAGE_SIZE, ""))
+    if "PageSize" in given.model_fields_set:
+        page_size = given.PageSize
+    return Run(
+        run_id=run_id_of(field_of(execution, "Name", str), started_at),
+        started_at=started_at,
+        window=window,
+        path=Path.PAGED if paged else Path.FULL,
+        page_size=page_size,
+        dry_run=given.DryRun,
+        set_aside_limit=_whole_number(deployed.get(SET_ASIDE_LIMIT, ""), DEFAULT_SET_ASIDE_LIMIT),
+        lease_seconds=PAGE_LEASE_SECONDS if paged else WINDOW_LEASE_SECONDS,
+    )
+
+
+def is_clear_true(text: str) -> bool:
+    """Only the word true switches paging on, in any case and with blanks around it, as .NET's `bool.Parse` reads it.
+
+    `1`, `yes`, an empty text and anything else mean the old path: it is the safe one.
+    """
+    return text.strip().lower() == "true"
+
+
+def page_size_of(text: str) -> int:
+    """The page size that a parameter means: 1000 if it is no positive integer, at most `MAX_PAGE_SIZE`."""
+    return min(_whole_number(text, DEFAULT_PAGE_SIZE) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
+
+
+def run_id_of(execution_name: str, started_at: str) -> str:
+    """The run's id: the start time and the execution's name, since AWS gives a name out again after 90 days.
+
+    It matches `[A-Za-z0-9_-]{1,97}`, so that it can stand in object keys; another name is replaced by its hash.
+    """
+    if _RUN_NAME.fullmatch(execution_name) is None:
+        execution_name = hashlib.sha256(execution_name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    start = datetime.fromtimestamp(parse_instant(started_at).seconds, UTC)
+    return f"{start:%Y%m%dT%H%M%SZ}-{execution_name}"
+
+
+def _window_of(given: RunInput, started_at: str) -> Window:
+    """The window of the one time that was given, or of the execution's start."""
+    if {"ExecuteTime", "Data"} <= given.model_fields_set:
+        raise InvalidInput("ExecuteTime: given together with Data; expected one of them")
+    name, text = "StartTime", started_at
+    if "ExecuteTime" in given.model_fields_set:
+        name, text = "ExecuteTime", given.ExecuteTime
+    elif "Data" in given.model_fields_set:
+        name, text = "Data.ExecuteTime", _validated(TaskData, _json_of(given.Data), "Data").ExecuteTime
+    try:
+        return Window.before(parse_instant(text))
+    except ValueError as error:
+        raise InvalidInput(f"{name}: {error}") from None
+
+
+def _json_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput("Data: expected a JSON object as text") from None
+
+
+def _validated(model: type[_Model], value: Any, prefix: str) -> _Model:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join([prefix] * bool(prefix) + [str(part)[:80] for part in first["loc"]])
+        raise InvalidInput(f"{field or 'input'}: {_SAID.get(first['type'], first['msg'])}") from None
+
+
+def _whole_number(text: str, default: int) -> int:
+    match = _WHOLE_NUMBER.fullmatch(text)
+    return int(match[1].lstrip("0")[:20] or "0") if match else default  # 20 digits: far above any maximum
