@@ -4,11 +4,11 @@ from typing import Any
 
 from functions.domain.run import Others, Progress, Run
 from functions.handlers import wiring
-from functions.handlers.observed import observed, report_progress
+from functions.handlers.observed import logger, report_progress
 from functions.usecases.dispatch_window import dispatch_window
 
 
-@observed
+@logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Read the whole window at once and dispatch it, the old way; raises by the stable error names."""
     run, progress = Run.from_state(event["Run"]), Progress.from_state(event["Progress"])

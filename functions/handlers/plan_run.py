@@ -4,11 +4,11 @@ from typing import Any
 
 from functions.domain.run import Progress
 from functions.handlers import wiring
-from functions.handlers.observed import logger, observed
+from functions.handlers.observed import logger
 from functions.usecases.plan_run import plan_run
 
 
-@observed
+@logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Decide what holds for the whole run; raises `InvalidInput` or `ConfigurationError` by name."""
     run = plan_run(event["Execution"], wiring.parameters())

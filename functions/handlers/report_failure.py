@@ -3,11 +3,11 @@
 from typing import Any, NoReturn
 
 from functions.handlers import wiring
-from functions.handlers.observed import logger, observed
+from functions.handlers.observed import logger
 from functions.usecases.report_failure import report_failure
 
 
-@observed
+@logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], _context: Any) -> NoReturn:
     """Give the window back, then raise the recorded error by its stable name, its message the report as JSON."""
     error = report_failure(event["State"], wiring.leases())

@@ -5,11 +5,11 @@ from typing import Any
 
 from functions.domain.run import Progress, Run
 from functions.handlers import wiring
-from functions.handlers.observed import logger, observed
+from functions.handlers.observed import logger
 from functions.usecases.summarize_run import summarize_run
 
 
-@observed
+@logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Give the window back and sum up."""
     run, progress = Run.from_state(event["Run"]), Progress.from_state(event["Progress"])

@@ -27,8 +27,9 @@ def report_failure(state: State, leases: Leases) -> DispatcherError:
         "Message": _message_of(error.get("Cause")),
         **{key: run[key] for key in ("RunId", "WindowStart", "WindowEnd", "Path") if key in run},
         **{key: progress[key] for key in ("Page", "Token", "Totals") if key in progress},
-        "LeasesReleased": _released(run, leases),
     }
+    if run:
+        report["LeasesReleased"] = _released(run, leases)
     return _kind_of(name)(json.dumps(report))
 
 
