@@ -12,8 +12,8 @@ from functions.adapters.parameters import SsmParameters
 from functions.adapters.task_data import S3TaskData
 from functions.adapters.task_queues import SqsTaskQueues
 from functions.domain.booking import Route
+from functions.domain.flags import GROUPING, PAGE_SIZE, PAGINATION_ENABLED, SET_ASIDE_LIMIT
 from functions.settings import DispatchSettings, LedgerSettings, ParameterSettings, load
-from functions.usecases.plan_run import GROUPING, PAGE_SIZE, PAGINATION_ENABLED, SET_ASIDE_LIMIT
 from functions.usecases.ports import Dispatch
 
 

@@ -11,21 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from functions.domain.budget import PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
 from functions.domain.errors import ConfigurationError, InvalidInput
+from functions.domain.flags import (
+    DEFAULT_PAGE_SIZE,
+    GROUPING,
+    MAX_PAGE_SIZE,
+    PAGE_SIZE,
+    PAGINATION_ENABLED,
+    SET_ASIDE_LIMIT,
+    is_clear_true,
+    page_size_of,
+    set_aside_limit_of,
+)
 from functions.domain.run import Path, Run, field_of
 from functions.domain.window import Window, parse_instant
 from functions.usecases.ports import Parameters
 
-PAGINATION_ENABLED: Final = "BookingDispatcherPaginationEnabled"
-PAGE_SIZE: Final = "BookingDispatcherPageSize"
-GROUPING: Final = "BookingDispatcherGrouping"
-SET_ASIDE_LIMIT: Final = "BookingDispatcherSetAsideLimit"
-
-DEFAULT_PAGE_SIZE: Final = 1000
-MAX_PAGE_SIZE: Final = 10_000
-"""A query ends at 1 MB, which the smallest useful records reach near here: a larger page size has no effect."""
-DEFAULT_SET_ASIDE_LIMIT: Final = 100
-
-_WHOLE_NUMBER: Final = re.compile(r"\s*\+?([0-9]+)\s*", re.ASCII)
 _SAID: Final = {
     "extra_forbidden": "unknown field",
     "missing": "missing",
@@ -51,7 +51,7 @@ class RunInput(BaseModel):
     DryRun: bool = False
 
 
-class TaskData(BaseModel):
+class SenderData(BaseModel):
     """What is read of the JSON inside `Data`; its other fields are its sender's and ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
@@ -87,22 +87,9 @@ def plan_run(execution: Mapping[str, Any], parameters: Parameters) -> Run:
         path=Path.PAGED if paged else Path.FULL,
         page_size=page_size,
         dry_run=given.DryRun,
-        set_aside_limit=_whole_number(deployed.get(SET_ASIDE_LIMIT, ""), DEFAULT_SET_ASIDE_LIMIT),
+        set_aside_limit=set_aside_limit_of(deployed.get(SET_ASIDE_LIMIT, "")),
         lease_seconds=PAGE_LEASE_SECONDS if paged else WINDOW_LEASE_SECONDS,
     )
-
-
-def is_clear_true(text: str) -> bool:
-    """Only the word true switches paging on, in any case and with blanks around it, as .NET's `bool.Parse` reads it.
-
-    `1`, `yes`, an empty text and anything else mean the old path: it is the safe one.
-    """
-    return text.strip().lower() == "true"
-
-
-def page_size_of(text: str) -> int:
-    """The page size that a parameter means: 1000 if it is no positive integer, at most `MAX_PAGE_SIZE`."""
-    return min(_whole_number(text, DEFAULT_PAGE_SIZE) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
 def run_id_of(execution_name: str, started_at: str) -> str:
@@ -124,7 +111,7 @@ def _window_of(given: RunInput, started_at: str) -> Window:
     if "ExecuteTime" in given.model_fields_set:
         name, text = "ExecuteTime", given.ExecuteTime
     elif "Data" in given.model_fields_set:
-        name, text = "Data.ExecuteTime", _validated(TaskData, _json_of(given.Data), "Data").ExecuteTime
+        name, text = "Data.ExecuteTime", _validated(SenderData, _json_of(given.Data), "Data").ExecuteTime
     try:
         return Window.before(parse_instant(text))
     except ValueError as error:
@@ -145,8 +132,3 @@ def _validated(model: type[_Model], value: Any, prefix: str) -> _Model:
         first = error.errors(include_input=False, include_url=False)[0]
         field = ".".join([prefix] * bool(prefix) + [str(part)[:80] for part in first["loc"]])
         raise InvalidInput(f"{field or 'input'}: {_SAID.get(first['type'], first['msg'])}") from None
-
-
-def _whole_number(text: str, default: int) -> int:
-    match = _WHOLE_NUMBER.fullmatch(text)
-    return int(match[1].lstrip("0")[:20] or "0") if match else default  # 20 digits: far above any maximum
