@@ -1,0 +1,34 @@
+"""The CDK app: `cdk synth|deploy|destroy -c stage=Local|Sandbox|Production`.
+
+Other context settings (see `infra/stage.py`): `bookingTableName`, `bookingIndexName`, `bookingKeyAttributes`
+import a bookings table; `taskExpiryDays` gives the tasks' objects an age; `tracing` traces executions.
+"""
+
+import sys
+from pathlib import Path
+
+from aws_cdk import App, Validations
+from cdk_nag import AwsSolutionsChecks
+
+from infra.bundle import BundleMissingError, LambdaBundle
+from infra.stack import DispatcherStack
+from infra.stage import SettingError, Stage
+
+ROOT = Path(__file__).resolve().parent
+
+
+def main() -> None:
+    """Synthesize the stack of one stage; a finding of the rule pack that nobody accepted fails it."""
+    app = App()
+    try:
+        stage = Stage.from_context(app.node.try_get_context)
+        bundle = LambdaBundle.read(ROOT / ".local" / "bundle" / stage.bundle)
+    except (SettingError, BundleMissingError) as error:
+        sys.exit(str(error))
+    DispatcherStack(app, stage=stage, bundle=bundle, definition=ROOT / "statemachine" / "dispatch.asl.json")
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()

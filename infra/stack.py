@@ -1,0 +1,73 @@
+"""The stack: it only wires."""
+
+from pathlib import Path
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+
+from infra.bundle import LambdaBundle
+from infra.functions import Functions
+from infra.monitoring import Monitoring
+from infra.parameters import RunParameters
+from infra.queues import TaskQueues
+from infra.schedule import HourlySchedule
+from infra.stage import Stage
+from infra.storage import Storage
+from infra.workflow import Workflow
+
+
+class DispatcherStack(Stack):
+    """The Bookingtime Dispatcher of one stage.  The outputs are what everything else finds it by."""
+
+    def __init__(self, scope: Construct, *, stage: Stage, bundle: LambdaBundle, definition: Path) -> None:
+        super().__init__(
+            scope,
+            f"BookingtimeDispatcher{stage.name}",
+            description="Dispatches the booked rewards of an hour, one page at a time.",
+            termination_protection=stage.keeps_data,
+        )
+        storage = Storage(self, "Storage", stage=stage)
+        queues = TaskQueues(self, "Queues", stage=stage)
+        parameters = RunParameters(self, "Parameters", stage=stage)
+        functions = Functions(
+            self,
+            "Functions",
+            stage=stage,
+            bundle=bundle,
+            parameters=parameters,
+            storage=storage,
+            queues=queues,
+        )
+        workflow = Workflow(self, "Workflow", stage=stage, definition=definition, function_arns=functions.arns)
+        schedule = HourlySchedule(self, "Schedule", stage=stage, state_machine=workflow.state_machine)
+        monitoring = Monitoring(
+            self,
+            "Monitoring",
+            state_machine=workflow.state_machine,
+            dead_letters={
+                "PointTasks": queues.point.dead_letters,
+                "CouponTasks": queues.coupon.dead_letters,
+                "Schedule": schedule.dead_letters,
+            },
+        )
+
+        outputs = {
+            "DispatchStateMachineArn": workflow.state_machine.state_machine_arn,
+            "BookingTableName": storage.bookings.table.table_name,
+            "BookingIndexName": storage.bookings.index_name,
+            "LedgerTableName": storage.ledger.table_name,
+            "TaskDataBucketName": storage.task_data.bucket_name,
+            "PointTaskQueueUrl": queues.point.queue.queue_url,
+            "PointTaskDeadLetterQueueUrl": queues.point.dead_letters.queue_url,
+            "CouponTaskQueueUrl": queues.coupon.queue.queue_url,
+            "CouponTaskDeadLetterQueueUrl": queues.coupon.dead_letters.queue_url,
+            "PaginationEnabledParameter": parameters.pagination_enabled.parameter_name,
+            "PageSizeParameter": parameters.page_size.parameter_name,
+            "GroupingParameter": parameters.grouping.parameter_name,
+            "SetAsideLimitParameter": parameters.set_aside_limit.parameter_name,
+            "ScheduleName": schedule.schedule.schedule_name,
+            "ScheduleDeadLetterQueueUrl": schedule.dead_letters.queue_url,
+            "AlarmTopicArn": monitoring.topic.topic_arn,
+        }
+        for key, value in outputs.items():
+            CfnOutput(self, key, value=value)

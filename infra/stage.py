@@ -1,0 +1,158 @@
+"""What one deployment differs in from another: read once from the CDK context, handed on as one argument."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from aws_cdk import RemovalPolicy
+
+LEAST_TASK_EXPIRY_DAYS: Final = 15
+"""A task waits up to 14 days in its queue: its object must outlive it."""
+
+
+class SettingError(Exception):
+    """A context setting is wrong; the message names it and says what it may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingBookings:
+    """A bookings table that the platform owns: it is imported, never created or changed."""
+
+    table_name: str
+    index_name: str
+    key_attributes: tuple[str, ...]
+    """Partition key, then sort key if the table has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The settings of one deployment."""
+
+    name: str
+    bundle: Literal["local", "aws"]
+    keeps_data: bool
+    """What holds data outlives its stack, and the stack itself is protected from deletion."""
+    empties_bucket: bool
+    """The bucket is emptied so that deleting the stack can delete it.  Takes a custom resource."""
+    runs_hourly: bool
+    """The schedule is enabled; else it stands there disabled."""
+    pagination_enabled: bool
+    """First value of the parameter.  The mission's default is the full read."""
+    traced: bool = False
+    """Executions are traced by X-Ray."""
+    task_expiry_days: int | None = None
+    """Age at which a task's object is deleted; None keeps it."""
+    existing_bookings: ExistingBookings | None = None
+    """None creates a bookings table."""
+
+    @property
+    def removal_policy(self) -> RemovalPolicy:
+        """What becomes of data and logs when the stack is deleted."""
+        return RemovalPolicy.RETAIN if self.keeps_data else RemovalPolicy.DESTROY
+
+    @staticmethod
+    def from_context(setting: Callable[[str], Any]) -> "Stage":
+        """Read every setting, each from `cdk.json` or from `-c name=value`, where all values are text.
+
+        Raises:
+            SettingError: a setting is unknown, mistyped or missing beside another.
+        """
+        name = setting("stage") or "Sandbox"
+        if name not in STAGES:
+            raise SettingError(f"stage: {name!r} is none of {', '.join(STAGES)}.")
+        stage = replace(
+            STAGES[name],
+            traced=_flag("tracing", setting("tracing")),
+            task_expiry_days=_days("taskExpiryDays", setting("taskExpiryDays")),
+            existing_bookings=_existing_bookings(setting),
+        )
+        if stage.keeps_data and stage.existing_bookings is None:
+            # A table made here would stay empty, and every hour would be dispatched as "nothing to do".
+            raise SettingError(f"bookingTableName: stage {name} dispatches the platform's own table; name it.")
+        return stage
+
+
+STAGES: Final = {
+    stage.name: stage
+    for stage in (
+        Stage(
+            name="Local",
+            bundle="local",
+            keeps_data=False,
+            empties_bucket=False,  # the embedded AWS cannot run that resource, and deletes full buckets
+            runs_hourly=False,  # a run that nobody started would disturb whoever is looking
+            pagination_enabled=True,
+        ),
+        Stage(
+            name="Sandbox",
+            bundle="aws",
+            keeps_data=False,
+            empties_bucket=True,
+            runs_hourly=True,
+            pagination_enabled=True,
+        ),
+        Stage(
+            name="Production",
+            bundle="aws",
+            keeps_data=True,
+            empties_bucket=False,
+            runs_hourly=True,
+            pagination_enabled=False,
+        ),
+    )
+}
+
+
+def _existing_bookings(setting: Callable[[str], Any]) -> ExistingBookings | None:
+    names = ("bookingTableName", "bookingIndexName", "bookingKeyAttributes")
+    given = {name: value for name in names if (value := setting(name)) not in (None, "")}
+    if not given:
+        return None
+    for name in names:
+        if name not in given:
+            raise SettingError(f"{name}: needed to import a table, as {', '.join(given)} is set.")
+    return ExistingBookings(
+        table_name=_text(names[0], given[names[0]]),
+        index_name=_text(names[1], given[names[1]]),
+        key_attributes=_key_attributes(names[2], given[names[2]]),
+    )
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise SettingError(f"{name}: {value!r} is no text.")
+    return value
+
+
+def _flag(name: str, value: object) -> bool:
+    match value:
+        case None | False | "false":
+            return False
+        case True | "true":
+            return True
+        case _:
+            raise SettingError(f"{name}: {value!r} is neither true nor false.")
+
+
+def _days(name: str, value: object) -> int | None:
+    if value is None:
+        return None
+    days = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if not isinstance(days, int) or isinstance(days, bool) or days < LEAST_TASK_EXPIRY_DAYS:
+        raise SettingError(f"{name}: {value!r} is no whole number of days from {LEAST_TASK_EXPIRY_DAYS} on.")
+    return days
+
+
+def _key_attributes(name: str, value: object) -> tuple[str, ...]:
+    try:
+        attributes = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        attributes = None
+    match attributes:
+        case [str(only)] if only:
+            return (only,)
+        case [str(first), str(second)] if first and second and first != second:
+            return (first, second)
+        case _:
+            raise SettingError(f'{name}: {value!r} is no list of one or two names, such as ["RecordId"].')

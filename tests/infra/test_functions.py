@@ -1,0 +1,204 @@
+"""The Lambda functions: what they run on, what they are told, and what they may do."""
+
+import struct
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions import settings
+from functions.domain import budget
+from infra.bundle import LambdaBundle
+from tests.infra.template import StackTemplate
+
+FUNCTION = "AWS::Lambda::Function"
+
+SECONDS = {
+    "PlanRun": budget.SMALL_FUNCTION_SECONDS,
+    "TakeLeases": budget.SMALL_FUNCTION_SECONDS,
+    "DispatchPage": budget.PAGE_FUNCTION_SECONDS,
+    "DispatchWindow": budget.WINDOW_FUNCTION_SECONDS,
+    "SummarizeRun": budget.SMALL_FUNCTION_SECONDS,
+    "ReportFailure": budget.SMALL_FUNCTION_SECONDS,
+}
+MODULES = {
+    "PlanRun": "plan_run",
+    "TakeLeases": "take_leases",
+    "DispatchPage": "dispatch_page",
+    "DispatchWindow": "dispatch_window",
+    "SummarizeRun": "summarize_run",
+    "ReportFailure": "report_failure",
+}
+SETTINGS: dict[str, Any] = {
+    "PlanRun": settings.ParameterSettings,
+    "TakeLeases": settings.LedgerSettings,
+    "DispatchPage": settings.DispatchSettings,
+    "DispatchWindow": settings.DispatchSettings,
+    "SummarizeRun": settings.LedgerSettings,
+    "ReportFailure": settings.LedgerSettings,
+}
+
+LEDGER = "<StorageLedger.Arn>"
+PARAMETER = "arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:parameter<Parameters{}>"
+"""The name begins with a slash."""
+DISPATCH = {
+    ("dynamodb:Query", "<StorageBookings.Arn>/index/BookingDateUTC-BookingTimeUTC-index"),
+    ("dynamodb:BatchGetItem", LEDGER),
+    ("dynamodb:ConditionCheckItem", LEDGER),
+    ("dynamodb:GetItem", LEDGER),
+    ("dynamodb:PutItem", LEDGER),
+    ("dynamodb:Query", LEDGER),
+    ("dynamodb:UpdateItem", LEDGER),
+    ("s3:PutObject", "<StorageTaskData.Arn>/tasks/*"),
+    ("s3:PutObject", "<StorageTaskData.Arn>/set-aside/*"),
+    ("s3:PutObject", "<StorageTaskData.Arn>/plans/*"),
+    ("s3:GetObject", "<StorageTaskData.Arn>/plans/*"),
+    ("sqs:SendMessage", "<QueuesPointQueue.Arn>"),
+    ("sqs:SendMessage", "<QueuesCouponQueue.Arn>"),
+}
+RIGHTS = {
+    "PlanRun": {
+        ("ssm:GetParameters", PARAMETER.format(name))
+        for name in ("PaginationEnabled", "PageSize", "Grouping", "SetAsideLimit")
+    },
+    "TakeLeases": {
+        ("dynamodb:PutItem", LEDGER),
+        ("dynamodb:Query", LEDGER),
+        ("dynamodb:UpdateItem", LEDGER),
+    },
+    "DispatchPage": DISPATCH,
+    "DispatchWindow": DISPATCH,
+    "SummarizeRun": {("dynamodb:DeleteItem", LEDGER)},
+    "ReportFailure": {("dynamodb:DeleteItem", LEDGER)},
+}
+
+ELF_MACHINES = {"x86_64": 62, "arm64": 183}
+
+
+@pytest.fixture(scope="module")
+def functions(sandbox: StackTemplate) -> dict[str, Any]:
+    """Ours, by the name of their construct."""
+    described = sandbox.properties(FUNCTION)
+    return {
+        name.removeprefix("Functions").removesuffix("Function"): function
+        for name, function in described.items()
+        if name.startswith("Functions")
+    }
+
+
+def test_there_are_six_functions(functions: dict[str, Any]) -> None:
+    assert functions.keys() == SECONDS.keys()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_handler_is_named_by_its_path_in_the_bundle(
+    functions: dict[str, Any], aws_bundle: LambdaBundle, name: str
+) -> None:
+    assert functions[name]["Handler"] == f"functions.handlers.{MODULES[name]}.handler"
+    source = aws_bundle.directory / "functions" / "handlers" / f"{MODULES[name]}.py"
+    assert "def handler(" in source.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SECONDS)
+def test_a_function_has_the_time_of_the_budget_and_room_for_its_cold_start(
+    functions: dict[str, Any], name: str
+) -> None:
+    assert functions[name]["Timeout"] == SECONDS[name]
+    assert functions[name]["Timeout"] >= 60
+    assert functions[name]["MemorySize"] >= 512
+
+
+def test_a_page_has_more_memory_than_a_small_step_and_a_whole_window_more_than_a_page(
+    functions: dict[str, Any],
+) -> None:
+    memory = {name: function["MemorySize"] for name, function in functions.items()}
+    assert memory["PlanRun"] < memory["DispatchPage"] == 1024 < memory["DispatchWindow"]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_environment_is_exactly_what_the_settings_read(functions: dict[str, Any], name: str) -> None:
+    environment = functions[name]["Environment"]["Variables"]
+    fixed = {
+        "POWERTOOLS_SERVICE_NAME": "dispatcher",
+        "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
+        "LOG_LEVEL": "INFO",
+    }
+    assert fixed.items() <= environment.items()
+    own = {variable: value for variable, value in environment.items() if variable not in fixed}
+    assert own.keys() == {field.name.upper() for field in fields(SETTINGS[name])}
+    settings.load(SETTINGS[name], own)
+
+
+def test_the_key_attributes_arrive_as_a_list(functions: dict[str, Any]) -> None:
+    environment = functions["DispatchPage"]["Environment"]["Variables"]
+    assert settings.load(settings.DispatchSettings, environment).booking_key_attributes == ("RecordId",)
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+def test_a_role_may_do_exactly_what_its_function_does(sandbox: StackTemplate, name: str) -> None:
+    log = f"<Functions{name}Log.Arn>"
+    assert sandbox.rights(f"Functions{name}Role") == RIGHTS[name] | {
+        ("logs:CreateLogStream", log),
+        ("logs:PutLogEvents", log),
+    }
+
+
+def test_an_imported_table_is_read_through_its_index_only(production: StackTemplate) -> None:
+    arn = "arn:<AWS::Partition>:dynamodb:<AWS::Region>:<AWS::AccountId>:table/PlatformBookings"
+    for name in ("DispatchPage", "DispatchWindow"):
+        rights = production.rights(f"Functions{name}Role")
+        assert {right for right in rights if "PlatformBookings" in right[1]} == {
+            ("dynamodb:Query", f"{arn}/index/by-booking-time")
+        }
+
+
+@pytest.mark.parametrize("name", SECONDS)
+def test_a_function_writes_a_log_group_of_its_own_that_does_not_grow_for_ever(
+    sandbox: StackTemplate, functions: dict[str, Any], name: str
+) -> None:
+    assert functions[name]["LoggingConfig"] == {"LogGroup": f"<Functions{name}Log>"}
+    assert functions[name]["Role"] == f"<Functions{name}Role.Arn>"
+    assert sandbox.properties("AWS::Logs::LogGroup")[f"Functions{name}Log"] == {"RetentionInDays": 90}
+
+
+def test_log_retention_is_no_custom_resource(templates: dict[str, StackTemplate]) -> None:
+    assert not any("Custom::LogRetention" in template.kinds() for template in templates.values())
+
+
+def test_all_functions_run_from_one_bundle(functions: dict[str, Any]) -> None:
+    assert len({function["Code"]["S3Key"] for function in functions.values()}) == 1
+
+
+@pytest.mark.parametrize("stage", ["Sandbox", "Local"])
+def test_the_compiled_libraries_of_the_bundle_fit_runtime_and_architecture(
+    templates: dict[str, StackTemplate], aws_bundle: LambdaBundle, local_bundle: LambdaBundle, stage: str
+) -> None:
+    bundle = {"Sandbox": aws_bundle, "Local": local_bundle}[stage]
+    function = templates[stage].properties(FUNCTION)["FunctionsDispatchPageFunction"]
+    tag = function["Runtime"].replace("python", "cpython-").replace(".", "")
+    [architecture] = function["Architectures"]
+
+    libraries = sorted(bundle.directory.rglob("*.so"))
+    assert [library.name.split(".")[0] for library in libraries] == ["_pydantic_core"]
+    for library in libraries:
+        assert library.name.split(".")[1].startswith(f"{tag}-")
+        if stage == "Sandbox":
+            assert elf_machine(library) == ELF_MACHINES[architecture]
+
+
+def test_the_compiled_modules_of_the_bundle_are_of_the_runtime(
+    functions: dict[str, Any], aws_bundle: LambdaBundle
+) -> None:
+    tag = functions["DispatchPage"]["Runtime"].replace("python", "cpython-").replace(".", "")
+    compiled = list(aws_bundle.directory.rglob("*.pyc"))
+    assert {module.name.split(".")[-2] for module in compiled} == {tag}
+    assert len(compiled) == len(list(aws_bundle.directory.rglob("*.py")))
+
+
+def elf_machine(library: Path) -> int:
+    """The processor that a Linux library was built for, from its header."""
+    header = library.read_bytes()[:20]
+    assert header.startswith(b"\x7fELF")
+    machine: int = struct.unpack_from("<H", header, 18)[0]
+    return machine

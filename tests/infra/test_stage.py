@@ -1,0 +1,89 @@
+"""The settings of a deployment, as they come from the CDK context."""
+
+from typing import Any
+
+import pytest
+
+from infra.stage import STAGES, ExistingBookings, SettingError, Stage
+
+TABLE = {"bookingTableName": "T", "bookingIndexName": "I", "bookingKeyAttributes": ["A"]}
+
+
+def stage(**context: Any) -> Stage:
+    return Stage.from_context(context.get)
+
+
+def test_without_any_setting_it_is_the_sandbox() -> None:
+    assert stage() == STAGES["Sandbox"]
+
+
+def test_an_unknown_stage_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"^stage: 'Prod' is none of Local, Sandbox, Production\.$"):
+        stage(stage="Prod")
+
+
+@pytest.mark.parametrize(
+    ("given", "attributes"),
+    [
+        (["A"], ("A",)),
+        (["A", "B"], ("A", "B")),
+        ('["A"]', ("A",)),
+        ('["A", "B"]', ("A", "B")),
+    ],
+)
+def test_a_table_has_one_or_two_key_attributes_as_a_list_or_as_its_text(
+    given: Any, attributes: tuple[str, ...]
+) -> None:
+    assert stage(**TABLE | {"bookingKeyAttributes": given}).existing_bookings == ExistingBookings(
+        table_name="T", index_name="I", key_attributes=attributes
+    )
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["A", "B", "C"], ["A", "A"], ["A", ""], ["A", 1], {"A": "S"}, 7, "A", "[", '"A"', "[1]", "{}"]
+)
+def test_any_other_list_of_key_attributes_is_refused_by_name(given: Any) -> None:
+    with pytest.raises(SettingError, match=r"^bookingKeyAttributes: "):
+        stage(**TABLE | {"bookingKeyAttributes": given})
+
+
+@pytest.mark.parametrize("missing", TABLE)
+def test_a_table_is_imported_by_all_its_settings_or_not_at_all(missing: str) -> None:
+    with pytest.raises(SettingError, match=rf"^{missing}: needed to import a table"):
+        stage(**{name: value for name, value in TABLE.items() if name != missing})
+
+
+@pytest.mark.parametrize("name", ["bookingTableName", "bookingIndexName"])
+def test_a_name_is_text(name: str) -> None:
+    with pytest.raises(SettingError, match=rf"^{name}: 5 is no text\.$"):
+        stage(**TABLE | {name: 5})
+
+
+def test_production_never_runs_on_a_table_of_its_own_making() -> None:
+    with pytest.raises(SettingError, match=r"^bookingTableName: stage Production "):
+        stage(stage="Production")
+    assert stage(stage="Production", **TABLE).existing_bookings is not None
+
+
+@pytest.mark.parametrize(("given", "days"), [(None, None), (15, 15), ("30", 30)])
+def test_task_objects_may_be_given_an_age(given: Any, days: int | None) -> None:
+    assert stage(taskExpiryDays=given).task_expiry_days == days
+
+
+@pytest.mark.parametrize("given", [14, 0, -1, "14", "", "soon", 15.5, True, [15]])
+def test_an_age_below_the_longest_wait_in_a_queue_is_refused(given: Any) -> None:
+    with pytest.raises(SettingError, match=r"^taskExpiryDays: .* from 15 on\.$"):
+        stage(taskExpiryDays=given)
+
+
+@pytest.mark.parametrize(
+    ("given", "traced"), [(None, False), (False, False), ("false", False), (True, True), ("true", True)]
+)
+def test_tracing_is_off_unless_set(given: Any, traced: bool) -> None:  # noqa: FBT001 -- a parameter of the case
+    assert stage(tracing=given).traced is traced
+
+
+@pytest.mark.parametrize("given", ["yes", "", 1, "True"])
+def test_tracing_is_true_or_false(given: Any) -> None:
+    with pytest.raises(SettingError, match=r"^tracing: .* is neither true nor false\.$"):
+        stage(tracing=given)
