@@ -17,6 +17,8 @@ _CONDITION: Final = {
     "ExpressionAttributeNames": {"#date": DATE_ATTRIBUTE, "#time": TIME_ATTRIBUTE},
 }
 
+_TOKEN_REFUSED: Final = ("exclusive start key", "exclusivestartkey", "starting key", "cannot be restarted")
+
 
 @dataclass(frozen=True, slots=True)
 class DynamoBookingIndex:
@@ -75,7 +77,7 @@ def _validation_kind(error: ClientError) -> type[DispatcherError] | None:
     text = str(error.response.get("Error", {}).get("Message", "")).lower()
     if "backfilling" in text:
         return IndexNotReady
-    if "exclusive start key" in text or "exclusivestartkey" in text or "starting key" in text:
+    if any(phrase in text for phrase in _TOKEN_REFUSED):
         return InvalidToken
     if "index" in text:
         return ConfigurationError

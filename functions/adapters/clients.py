@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
 from botocore.exceptions import ConnectionError as ConnectionFailed
 
 from functions.adapters.pool import THREADS
@@ -24,7 +24,7 @@ _CONFIG: Final = Config(
     tcp_keepalive=True,
 )
 
-TRANSIENT_CODES: Final = frozenset(
+_TRANSIENT_CODES: Final = frozenset(
     {
         "ConditionalRequestConflict",
         "InternalError",
@@ -42,6 +42,7 @@ TRANSIENT_CODES: Final = frozenset(
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
+        "TransactionConflictException",
         "TransactionInProgressException",
     }
 )
@@ -80,7 +81,7 @@ def translated(operation: str) -> Iterator[None]:
         raise
     except ClientError as error:
         raise kind_of(error)(f"{operation}: {describe(error)}") from None
-    except (ConnectionFailed, HTTPClientError) as error:
+    except (ConnectionFailed, HTTPClientError, IncompleteReadError) as error:
         raise TransientError(f"{operation}: {type(error).__name__}") from None
     except BotoCoreError as error:
         raise DispatchFailed(f"{operation}: {type(error).__name__}") from None
@@ -90,7 +91,7 @@ def kind_of(error: ClientError) -> type[DispatcherError]:
     """Who acts on this answer of AWS."""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     code = code_of(error)
-    if code in TRANSIENT_CODES or status >= _SERVER_ERROR:
+    if code in _TRANSIENT_CODES or status >= _SERVER_ERROR:
         return TransientError
     if code in _CONFIGURATION_CODES:
         return ConfigurationError

@@ -15,12 +15,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from functions.adapters.clients import TRANSIENT_CODES, describe, translated
+from functions.adapters.clients import describe, translated
 from functions.domain.errors import TransientError
 from functions.domain.run import Run
 from functions.domain.window import Window
 
 RETENTION_SECONDS: Final = 200 * 24 * 3600
+
+_TRANSIENT_REASONS: Final = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"})
+"""Of a cancelled transaction; these codes are spelled otherwise than those of single writes."""
 
 Row: TypeAlias = dict[str, Any]
 Write: TypeAlias = Mapping[str, Any]
@@ -48,7 +51,7 @@ class LedgerTable:
                 codes = {reason.get("Code") for reason in reasons}
                 if "ConditionalCheckFailed" in codes:
                     return reasons
-                if codes & {"TransactionConflict", "ThrottlingError", *TRANSIENT_CODES}:
+                if codes & _TRANSIENT_REASONS:
                     raise TransientError(f"{operation}: {describe(error)}") from None
                 raise
         return None

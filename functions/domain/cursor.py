@@ -19,7 +19,7 @@ TIME_ATTRIBUTE: Final = "BookingTimeUTC"
 Token: TypeAlias = dict[str, dict[str, str]]
 """DynamoDB-typed JSON: `{"RecordId": {"S": "R1"}, ...}`, binary as base64."""
 
-_NUMBER: Final = re.compile(r"-?[0-9]{1,38}(?:\.[0-9]{1,38})?(?:[eE][+-]?[0-9]{1,3})?")
+_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 
 
 def token_of(last_evaluated_key: Item | None) -> Token | None:

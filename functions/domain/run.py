@@ -160,10 +160,11 @@ class Progress:
         Raises:
             ConfigurationError: a field is missing or mistyped.
         """
+        page = field_of(state, "Page", int)  # from here on the state is known to be an object
         if "Token" not in state:
             raise ConfigurationError("state: missing field Token")
         return cls(
-            page=field_of(state, "Page", int),
+            page=page,
             token=state["Token"],
             has_more=field_of(state, "HasMore", bool),
             totals=Counts.from_state(field_of(state, "Totals", Mapping)),  # type: ignore[type-abstract]  # only isinstance

@@ -53,9 +53,9 @@ def _message_of(cause: Any) -> str:
     text = cause if isinstance(cause, str) else ""
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text[:1000]
-    return str(parsed.get("errorMessage", ""))[:1000] if isinstance(parsed, dict) else text[:1000]
+    return str(parsed.get("errorMessage") or "")[:1000] if isinstance(parsed, dict) else text[:1000]
 
 
 def _mapping(state: State, name: str) -> State:
