@@ -1,0 +1,214 @@
+"""What the tests stage: records, runs and plans; and, at the clients, the calls seen and the faults of AWS."""
+
+import io
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import get_ident
+from typing import Any, Final, NamedTuple, TypeAlias
+from xml.sax.saxutils import escape
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+from botocore.httpsession import URLLib3Session
+from urllib3.response import HTTPResponse
+
+from functions.adapters.bookings import DynamoBookingIndex
+from functions.domain.cursor import Token
+from functions.domain.page import sort_out
+from functions.domain.plan import Plan
+from functions.domain.run import Counts, Path, Run
+from functions.domain.task import NewTask, compose
+from functions.domain.values import AttributeValue, Item
+from functions.domain.window import Window
+
+INDEX: Final = "BookingDateUTC-BookingTimeUTC-index"
+WINDOW: Final = Window(datetime(2026, 9, 17, 15, tzinfo=UTC))
+NOW: Final = 1_789_632_070
+"""The staged clock's start, epoch seconds."""
+LEASE_SECONDS: Final = 390
+
+
+MakeIndex: TypeAlias = Callable[..., DynamoBookingIndex]
+"""Creates an empty bookings table by a client, with the given primary key: `make(client, Id="S", Rev="N")`."""
+
+
+def fresh(kind: str) -> str:
+    """A name that no other test uses."""
+    return f"{kind.lower()}-{uuid.uuid4().hex[:12]}"
+
+
+@dataclass
+class Clock:
+    """A clock that stands until a test moves it."""
+
+    now: int = NOW
+
+    def __call__(self) -> float:
+        return self.now + 0.75
+
+
+def record(record_id: str, time: str = "15:30:00Z", date: str = "2026-09-17", **attributes: AttributeValue) -> Item:
+    """A waiting booking of one and the same group, for points; `attributes` are put over its own."""
+    return {
+        "RecordId": {"S": record_id},
+        "BookingDateUTC": {"S": date},
+        "BookingTimeUTC": {"S": time},
+        "ShopId": {"N": "1001"},
+        "MemberId": {"N": "2001"},
+        "PromotionEngineId": {"N": "3001"},
+        "RewardStatus": {"S": "WaitToReward"},
+        "RewardType": {"S": "Point"},
+        "OrderTime": {"S": "2026-09-17T14:30:00Z"},
+        **attributes,
+    }
+
+
+def composed(*items: Item) -> list[NewTask]:
+    """The tasks of these records, all of which are good."""
+    bookings, bad = sort_out(items, ("RecordId",))
+    assert not bad, [each.reason for each in bad]
+    return compose(bookings, WINDOW)
+
+
+def members(count: int) -> list[NewTask]:
+    """The tasks of so many members with a booking each."""
+    return composed(*(record(f"R{n}", MemberId={"S": f"member-{n}"}) for n in range(count)))
+
+
+def a_run(run_id: str = "run-1", window: Window = WINDOW, lease_seconds: int = LEASE_SECONDS) -> Run:
+    return Run(
+        run_id=run_id,
+        started_at="2026-09-17T16:01:10Z",
+        window=window,
+        path=Path.PAGED,
+        page_size=1000,
+        dry_run=False,
+        set_aside_limit=100,
+        lease_seconds=lease_seconds,
+    )
+
+
+def a_plan(page: int, new: Iterable[NewTask] = (), next_token: Token | None = None) -> Plan:
+    tasks = tuple(each.task for each in new)
+    return Plan(page, tasks, next_token, Counts(pages=1, tasks=len(tasks)))
+
+
+class Call(NamedTuple):
+    """One call of the API, however often its client had to send it."""
+
+    operation: str
+    params: dict[str, Any]
+
+
+def calls_of(*clients: Any) -> list[Call]:
+    """The calls that these clients are asked for from now on."""
+    seen: list[Call] = []
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        seen.append(Call(model.name, params))
+
+    for client in clients:
+        client.meta.events.register("provide-client-params", note)
+    return seen
+
+
+Step: TypeAlias = Callable[[AWSPreparedRequest], AWSResponse | None]
+"""What becomes of a request instead of being sent: an answer, an exception, or (None) what the engine makes of it."""
+
+
+def stage(client: Any, operation: str, steps: Iterable[Step]) -> list[AWSPreparedRequest]:
+    """Meet the requests of one operation with these steps in turn, and let those after them pass; all requests seen."""
+    seen: list[AWSPreparedRequest] = []
+    remaining = iter(steps)
+
+    def meet(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
+        seen.append(request)
+        step = next(remaining, None)
+        return step(request) if step else None
+
+    client.meta.events.register(f"before-send.{client.meta.service_model.service_id.hyphenize()}.{operation}", meet)
+    return seen
+
+
+def answer(status: int, **body: Any) -> Step:
+    """An answer of a service that speaks JSON."""
+    return lambda request: _response(request, status, json.dumps(body))
+
+
+def refusal(code: str, status: int = 400, message: str = "", **members: Any) -> Step:
+    """An error, in the form of the service that is asked."""
+
+    def refuse(request: AWSPreparedRequest) -> AWSResponse:
+        if "X-Amz-Target" in request.headers:
+            return _response(request, status, json.dumps({"__type": code, "message": message, **members}))
+        return _response(request, status, f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>")
+
+    return refuse
+
+
+def read_timeout(request: AWSPreparedRequest) -> AWSResponse | None:
+    """No answer comes in time, and nothing was done."""
+    raise ReadTimeoutError(endpoint_url=request.url)
+
+
+def lost_answer(request: AWSPreparedRequest) -> AWSResponse | None:
+    """The engine does what it is asked, and its answer is lost."""
+    URLLib3Session().send(request)
+    raise ConnectionClosedError(endpoint_url=request.url)
+
+
+def alter_answers(client: Any, operation: str, steps: Iterable[Callable[[dict[str, Any]], None]]) -> None:
+    """Change the parsed answers of one operation by these steps in turn, and leave those after them."""
+    remaining = iter(steps)
+
+    def alter(parsed: dict[str, Any], **_: Any) -> None:
+        step = next(remaining, None)
+        if step:
+            step(parsed)
+
+    client.meta.events.register(f"after-call.{client.meta.service_model.service_id.hyphenize()}.{operation}", alter)
+
+
+def limit_pages(dynamodb: Any, rows: int) -> None:
+    """Let every query end a page after so many rows."""
+    dynamodb.meta.events.register("provide-client-params.dynamodb.Query", lambda params, **_: {**params, "Limit": rows})
+
+
+def refuse_entries(sqs: Any, *batches: Mapping[str, bool | None]) -> None:
+    """Keep these entries of the following batches from the queue, by their `Id`.
+
+    The answer lists each under `Failed` with that `SenderFault`, or, for None, does not list it at all.
+    """
+    remaining = iter(batches)
+    calls: dict[int, tuple[Mapping[str, bool | None], bool]] = {}  # by thread, in which a call begins and ends
+
+    def keep_back(params: dict[str, Any], **_: Any) -> dict[str, Any]:
+        refused = next(remaining, {})
+        left = [entry for entry in params["Entries"] if entry["Id"] not in refused]
+        calls[get_ident()] = refused, not left
+        return {**params, "Entries": left}
+
+    def send_nothing(**_: Any) -> tuple[AWSResponse, dict[str, Any]] | None:
+        nothing_left = calls[get_ident()][1]
+        return (AWSResponse("", 200, HTTPHeaders(), None), {}) if nothing_left else None
+
+    def report(parsed: dict[str, Any], **_: Any) -> None:
+        refused = calls[get_ident()][0]
+        parsed["Failed"] = [
+            {"Id": name, "SenderFault": at_fault, "Code": "InvalidMessageContents" if at_fault else "InternalError"}
+            for name, at_fault in refused.items()
+            if at_fault is not None
+        ]
+
+    sqs.meta.events.register("provide-client-params.sqs.SendMessageBatch", keep_back)
+    sqs.meta.events.register("before-call.sqs.SendMessageBatch", send_nothing)
+    sqs.meta.events.register("after-call.sqs.SendMessageBatch", report)
+
+
+def _response(request: AWSPreparedRequest, status: int, body: str) -> AWSResponse:
+    raw = HTTPResponse(io.BytesIO(body.encode()), status=status, preload_content=False)
+    return AWSResponse(request.url, status, HTTPHeaders(), raw)

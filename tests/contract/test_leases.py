@@ -1,0 +1,269 @@
+"""Two runs never work on one hour's edge: leases on a real engine, by a staged clock."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from functions.adapters.ledger import DynamoLedger
+from functions.adapters.ledger_table import RETENTION_SECONDS, edge_key
+from functions.adapters.pool import THREADS
+from functions.domain.errors import DispatcherError, DispatchFailed, LeaseLost, TransientError, WindowBusy
+from functions.domain.run import Others, Run
+from functions.usecases.ports import Holder
+from tests.contract.staged import (
+    LEASE_SECONDS,
+    NOW,
+    WINDOW,
+    Clock,
+    Step,
+    a_run,
+    calls_of,
+    limit_pages,
+    lost_answer,
+    read_timeout,
+    refusal,
+    stage,
+)
+
+EXPIRY = NOW + LEASE_SECONDS
+FIRST = a_run("first")
+SECOND = a_run("second")
+BEFORE = a_run("before", WINDOW.previous)
+AFTER = a_run("after", WINDOW.next)
+
+
+def holder_of(ledger: DynamoLedger, edge: str) -> str | None:
+    table = ledger.table
+    item = table.client.get_item(TableName=table.name, Key=edge_key(edge), ConsistentRead=True).get("Item")
+    return item["RunId"]["S"] if item else None
+
+
+def test_a_run_takes_both_edges_of_its_window_and_is_listed(ledger: DynamoLedger) -> None:
+    assert ledger.take(FIRST) is None
+    assert [holder_of(ledger, edge) for edge in ("2026-09-17T15:00:00Z", "2026-09-17T16:00:00Z")] == ["first", "first"]
+    assert ledger.run_ids(WINDOW) == ["first"]
+
+
+def test_a_second_starter_of_the_window_is_told_who_holds_it_and_until_when(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    assert ledger.take(SECOND) == Holder("first", EXPIRY)
+    assert ledger.run_ids(WINDOW) == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "free_edge"), [(BEFORE, WINDOW.end_text), (AFTER, WINDOW.start_text)], ids=["before", "after"]
+)
+def test_an_edge_of_a_neighbour_makes_the_window_busy_and_the_other_edge_is_not_taken(
+    ledger: DynamoLedger, neighbour: Run, free_edge: str
+) -> None:
+    ledger.take(neighbour)
+    with pytest.raises(WindowBusy, match=f"^the run of window {neighbour.window.start_text} holds an edge"):
+        ledger.take(FIRST)
+    assert holder_of(ledger, free_edge) is None
+    assert ledger.run_ids(WINDOW) == []
+
+
+def test_windows_without_a_common_edge_run_side_by_side(ledger: DynamoLedger) -> None:
+    assert ledger.take(BEFORE) is None
+    assert ledger.take(AFTER) is None
+
+
+def test_taking_again_what_the_run_holds_renews_it(ledger: DynamoLedger, clock: Clock) -> None:
+    ledger.take(FIRST)
+    clock.now += 100
+    assert ledger.take(FIRST) is None
+    assert ledger.take(SECOND) == Holder("first", EXPIRY + 100)
+
+
+@pytest.mark.parametrize("lease_seconds", [LEASE_SECONDS, 0], ids=["a lease", "no time left"])
+def test_a_lease_is_held_to_its_expiry_and_can_be_taken_a_second_later(
+    ledger: DynamoLedger, clock: Clock, lease_seconds: int
+) -> None:
+    ledger.take(replace(FIRST, lease_seconds=lease_seconds))
+    for seconds in (-1, 0):
+        clock.now = NOW + lease_seconds + seconds
+        assert ledger.take(SECOND) == Holder("first", NOW + lease_seconds)
+    clock.now = NOW + lease_seconds + 1
+    assert ledger.take(SECOND) is None
+    assert holder_of(ledger, WINDOW.start_text) == "second"
+
+
+def test_an_expired_lease_of_a_neighbour_does_not_make_the_window_busy(ledger: DynamoLedger, clock: Clock) -> None:
+    ledger.take(AFTER)
+    clock.now = EXPIRY + 1
+    assert ledger.take(FIRST) is None
+    assert holder_of(ledger, WINDOW.next.end_text) == "after"
+
+
+def test_a_row_past_its_time_to_live_still_counts_while_it_can_be_read(ledger: DynamoLedger, clock: Clock) -> None:
+    ledger.take(replace(FIRST, lease_seconds=2 * RETENTION_SECONDS))
+    clock.now += RETENTION_SECONDS + 1
+    assert ledger.take(SECOND) == Holder("first", NOW + 2 * RETENTION_SECONDS)
+    assert ledger.others(SECOND) == Others(own=True)
+
+
+def test_renewing_begins_a_fresh_attempt_and_a_full_time(ledger: DynamoLedger, clock: Clock) -> None:
+    ledger.take(FIRST)
+    first = ledger.renew(FIRST)
+    clock.now += 100
+    second = ledger.renew(FIRST)
+    assert (first.held_until, second.held_until) == (EXPIRY, EXPIRY + 100)
+    assert first.attempt != second.attempt
+    assert ledger.take(SECOND) == Holder("first", EXPIRY + 100)
+
+
+def test_renewing_is_one_call(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    calls = calls_of(ledger.table.client)
+    ledger.renew(FIRST)
+    assert [call.operation for call in calls] == ["TransactWriteItems"]
+
+
+def lose_to_a_second_run(ledger: DynamoLedger, clock: Clock) -> None:
+    clock.now = EXPIRY + 1
+    ledger.take(SECOND)
+
+
+def lose_one_edge_to_a_neighbour(ledger: DynamoLedger, clock: Clock) -> None:
+    clock.now = EXPIRY + 1
+    ledger.take(BEFORE)
+
+
+def give_back(ledger: DynamoLedger, _clock: Clock) -> None:
+    ledger.release(FIRST)
+
+
+@pytest.mark.parametrize("lose", [lose_to_a_second_run, lose_one_edge_to_a_neighbour, give_back])
+def test_a_run_that_no_longer_holds_both_edges_cannot_renew(
+    ledger: DynamoLedger, clock: Clock, lose: Callable[[DynamoLedger, Clock], None]
+) -> None:
+    ledger.take(FIRST)
+    ledger.renew(FIRST)
+    lose(ledger, clock)
+    holders = [holder_of(ledger, edge) for edge in WINDOW.edges]
+    with pytest.raises(LeaseLost, match=r"^the run no longer holds the edges of its window$"):
+        ledger.renew(FIRST)
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == holders
+
+
+def test_releasing_gives_back_only_the_runs_own_edges(ledger: DynamoLedger, clock: Clock) -> None:
+    ledger.take(FIRST)
+    clock.now = EXPIRY + 1
+    ledger.take(AFTER)
+    ledger.release(FIRST)
+    ledger.release(FIRST)
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == [None, "after"]
+    assert ledger.run_ids(WINDOW) == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("started", "others"),
+    [
+        pytest.param([], Others(), id="none"),
+        pytest.param([BEFORE], Others(before=True), id="the hour before"),
+        pytest.param([SECOND], Others(own=True), id="this hour"),
+        pytest.param([AFTER], Others(after=True), id="the hour after"),
+        pytest.param([SECOND, BEFORE, AFTER], Others(before=True, own=True, after=True), id="all"),
+    ],
+)
+def test_a_run_learns_which_windows_had_other_runs(ledger: DynamoLedger, started: list[Run], others: Others) -> None:
+    for run in (*started, FIRST):
+        ledger.take(run)
+        ledger.release(run)
+    assert ledger.others(FIRST) == others
+
+
+def test_of_sixteen_runs_that_start_together_one_takes_the_window(ledger: DynamoLedger) -> None:
+    runs = [a_run(f"run-{number}") for number in range(THREADS)]
+    start = threading.Barrier(len(runs), timeout=10)
+
+    def take(run: Run) -> Holder | None:
+        start.wait()
+        return ledger.take(run)
+
+    with ThreadPoolExecutor(len(runs)) as threads:
+        answers = list(threads.map(take, runs))
+    winners = [run.run_id for run, answer in zip(runs, answers, strict=True) if answer is None]
+    assert len(winners) == 1
+    assert [answer for answer in answers if answer] == [Holder(winners[0], EXPIRY)] * (THREADS - 1)
+    assert ledger.run_ids(WINDOW) == winners
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == winners * 2
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(lambda ledger: ledger.take(FIRST), id="take"),
+        pytest.param(lambda ledger: ledger.renew(FIRST), id="renew"),
+    ],
+)
+def test_a_lease_whose_answer_was_lost_is_held(
+    ledger: DynamoLedger, pauses: list[float], use: Callable[[DynamoLedger], object]
+) -> None:
+    ledger.take(FIRST)
+    requests = stage(ledger.table.client, "TransactWriteItems", [lost_answer, lost_answer])
+    use(ledger)
+    assert (len(requests), len(pauses)) == (3, 2)
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == ["first", "first"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "kind"),
+    [
+        pytest.param(["None", "TransactionConflict", "None"], TransientError, id="conflict"),
+        pytest.param(["None", "ThrottlingError", "None"], TransientError, id="throttled"),
+        pytest.param(["ProvisionedThroughputExceeded", "None", "None"], TransientError, id="throughput exceeded"),
+        pytest.param(["ConditionalCheckFailed", "None", "None"], TransientError, id="given back meanwhile"),
+        pytest.param(["None", "ValidationError", "None"], DispatchFailed, id="anything else"),
+    ],
+)
+def test_a_cancelled_transaction_says_who_acts(
+    ledger: DynamoLedger, codes: list[str], kind: type[DispatcherError]
+) -> None:
+    reasons = [{"Code": code, "Message": "first"} for code in codes]
+    cancelled = refusal("TransactionCanceledException", message="first", CancellationReasons=reasons)
+    stage(ledger.table.client, "TransactWriteItems", [cancelled])
+    with pytest.raises(DispatcherError, match=r"^take leases: ") as raised:
+        ledger.take(FIRST)
+    assert type(raised.value) is kind
+    assert "first" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(refusal("ThrottlingException"), id="throttled"),
+        pytest.param(refusal("TransactionConflictException"), id="conflict"),
+        pytest.param(refusal("InternalServerError", 500), id="unavailable"),
+        pytest.param(read_timeout, id="no answer in time"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("operation", "use"),
+    [
+        pytest.param("TransactWriteItems", lambda ledger: ledger.renew(FIRST), id="renew"),
+        pytest.param("DeleteItem", lambda ledger: ledger.release(FIRST), id="release"),
+        pytest.param("Query", lambda ledger: ledger.others(FIRST), id="others"),
+    ],
+)
+@pytest.mark.usefixtures("pauses")
+def test_a_ledger_that_is_busy_or_silent_is_a_transient_error(
+    ledger: DynamoLedger, step: Step, operation: str, use: Callable[[DynamoLedger], object]
+) -> None:
+    stage(ledger.table.client, operation, [step] * 3)
+    with pytest.raises(TransientError):
+        use(ledger)
+
+
+def test_the_runs_of_a_window_are_listed_beyond_one_page_of_the_query(ledger: DynamoLedger) -> None:
+    run_ids = [f"run-{number}" for number in range(5)]
+    for run in (*(a_run(run_id) for run_id in run_ids), BEFORE):
+        ledger.take(run)
+        ledger.release(run)
+    requests = stage(ledger.table.client, "Query", [])
+    limit_pages(ledger.table.client, 2)
+    assert ledger.run_ids(WINDOW) == run_ids
+    assert len(requests) == 3

@@ -1,0 +1,352 @@
+"""A page is decided once and finished once, under its leases: plans on a real engine, by a staged clock."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.adapters import plan_codec
+from functions.adapters.ledger import MAX_BODY_BYTES, DynamoLedger
+from functions.adapters.ledger_table import RETENTION_SECONDS, Row, key, plans_partition, text
+from functions.domain.booking import Group, RecordVersion, Route
+from functions.domain.cursor import Token
+from functions.domain.errors import LeaseLost, TransientError
+from functions.domain.plan import Plan
+from functions.domain.run import Counts
+from functions.domain.task import Task
+from functions.usecases.ports import Lease, Span
+from tests.contract.staged import (
+    LEASE_SECONDS,
+    NOW,
+    WINDOW,
+    Clock,
+    a_plan,
+    a_run,
+    alter_answers,
+    calls_of,
+    composed,
+    limit_pages,
+    lost_answer,
+    members,
+    record,
+    stage,
+)
+
+RUN = a_run("first")
+TOKEN: Token = {
+    "RecordId": {"B": "PP8="},
+    "BookingDateUTC": {"S": "2026-09-17"},
+    "BookingTimeUTC": {"S": "15:30:00Z"},
+}
+
+
+def begin(ledger: DynamoLedger, run_id: str = "first") -> Lease:
+    """Take the window for a run, and begin an attempt."""
+    run = a_run(run_id)
+    assert ledger.take(run) is None
+    return ledger.renew(run)
+
+
+def write(ledger: DynamoLedger, run_id: str, *plans: Plan) -> None:
+    """Write plans as one whole run, which gives the window back."""
+    lease = begin(ledger, run_id)
+    for plan in plans:
+        ledger.create_plan(lease, plan)
+    ledger.release(lease.run)
+
+
+def rows_of(ledger: DynamoLedger, run_id: str = "first") -> list[Row]:
+    """Everything that is written of a run's plans."""
+    rows: list[Row] = ledger.table.client.query(
+        TableName=ledger.table.name,
+        KeyConditionExpression="Pk = :pk",
+        ExpressionAttributeValues={":pk": text(plans_partition(WINDOW, run_id))},
+        ConsistentRead=True,
+    )["Items"]
+    return rows
+
+
+def test_a_plan_is_read_back_as_it_was_written(ledger: DynamoLedger) -> None:
+    plan = Plan(3, tuple(new.task for new in members(3)), TOKEN, Counts(1, 5, 4, 3, 1, 0, 3, 3))
+    ledger.create_plan(begin(ledger), plan)
+    assert ledger.read_plan(RUN, 3) == plan
+    assert ledger.read_plan(RUN, 2) is None
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ("100", '"100"', '"shop#1/mem 2"'),
+        ('"a/../b"', '"x#y"', '"50%+1"'),
+        (r'"\u65e5\u672c"', r'"mem-\u00e9"', r'"mem-e\u0301"'),
+        (r'"s\ufffe"', r'"\u0001"', '"1234567890123456789012345678901234567.5"'),
+    ],
+)
+def test_odd_ids_and_keys_survive_the_body(ledger: DynamoLedger, ids: tuple[str, str, str]) -> None:
+    versions = tuple(RecordVersion(f'{{"Id":{each},"Rev":1}}', "2026-09-17", "15:00:00.5Z") for each in ids)
+    tasks = tuple(Task(f"{route}-{ids[0]}", route, Group(*ids), WINDOW.next, versions) for route in Route)
+    ledger.create_plan(begin(ledger), Plan(1, tasks, None, Counts()))
+    plan = ledger.read_plan(RUN, 1)
+    assert plan is not None
+    assert plan.tasks == tasks
+
+
+def test_equal_tasks_have_equal_bytes() -> None:
+    assert plan_codec.encode([new.task for new in members(50)]) == plan_codec.encode([new.task for new in members(50)])
+
+
+def test_an_empty_plan_is_written_too_and_decides_its_page(ledger: DynamoLedger) -> None:
+    ledger.create_plan(begin(ledger), a_plan(1, next_token=TOKEN))
+    assert ledger.read_plan(RUN, 1) == a_plan(1, next_token=TOKEN)
+
+
+def test_a_finished_plan_has_its_final_counts_and_comes_without_its_tasks(ledger: DynamoLedger) -> None:
+    lease = begin(ledger)
+    plan = a_plan(1, members(2), TOKEN)
+    ledger.create_plan(lease, plan)
+    final = replace(plan, counts=Counts(pages=1, dispatched=2))
+    assert ledger.finish_plan(lease, final) == replace(final, finished=True)
+    assert ledger.read_plan(RUN, 1) == replace(final, finished=True, tasks=())
+    assert ledger.plans(WINDOW) == [replace(final, finished=True)]
+
+
+def superseded(ledger: DynamoLedger, _clock: Clock) -> None:
+    ledger.renew(RUN)
+
+
+def expired(_ledger: DynamoLedger, clock: Clock) -> None:
+    clock.now = NOW + LEASE_SECONDS
+
+
+def taken_by_a_second_run(ledger: DynamoLedger, clock: Clock) -> None:
+    clock.now = NOW + LEASE_SECONDS + 1
+    begin(ledger, "second")
+
+
+def one_edge_taken_by_a_neighbour(ledger: DynamoLedger, clock: Clock) -> None:
+    clock.now = NOW + LEASE_SECONDS + 1
+    ledger.take(a_run("after", WINDOW.next))
+    clock.now = NOW  # even by a clock that is late
+
+
+def given_back(ledger: DynamoLedger, _clock: Clock) -> None:
+    ledger.release(RUN)
+
+
+losses = pytest.mark.parametrize(
+    "lose", [superseded, expired, taken_by_a_second_run, one_edge_taken_by_a_neighbour, given_back]
+)
+
+
+@losses
+def test_a_plan_is_not_written_under_a_lease_that_is_lost(
+    ledger: DynamoLedger, clock: Clock, lose: Callable[[DynamoLedger, Clock], None]
+) -> None:
+    lease = begin(ledger)
+    lose(ledger, clock)
+    with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's to plan$"):
+        ledger.create_plan(lease, a_plan(1, members(2)))
+    assert rows_of(ledger) == []
+
+
+@losses
+def test_a_plan_is_not_finished_under_a_lease_that_is_lost(
+    ledger: DynamoLedger, clock: Clock, lose: Callable[[DynamoLedger, Clock], None]
+) -> None:
+    lease = begin(ledger)
+    plan = a_plan(1, members(2))
+    ledger.create_plan(lease, plan)
+    lose(ledger, clock)
+    with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's to finish$"):
+        ledger.finish_plan(lease, plan)
+    assert ledger.read_plan(RUN, 1) == plan
+
+
+def test_a_lease_allows_writes_to_its_last_second(ledger: DynamoLedger, clock: Clock) -> None:
+    lease = begin(ledger)
+    clock.now = lease.held_until - 1
+    ledger.create_plan(lease, a_plan(1))
+    assert ledger.finish_plan(lease, a_plan(1)).finished
+
+
+def test_a_plan_is_written_once_and_a_later_attempt_does_not_replace_it(ledger: DynamoLedger) -> None:
+    decided = a_plan(1, members(2), TOKEN)
+    ledger.create_plan(begin(ledger), decided)
+    with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's to plan$"):
+        ledger.create_plan(ledger.renew(RUN), a_plan(1, members(5)))
+    assert ledger.read_plan(RUN, 1) == decided
+
+
+def test_a_page_without_a_plan_cannot_be_finished(ledger: DynamoLedger) -> None:
+    lease = begin(ledger)
+    with pytest.raises(LeaseLost):
+        ledger.finish_plan(lease, a_plan(1))
+    assert rows_of(ledger) == []
+
+
+def test_a_plan_whose_answer_was_lost_once_is_written_once(ledger: DynamoLedger, pauses: list[float]) -> None:
+    lease = begin(ledger)
+    plan = a_plan(1, members(2), TOKEN)
+    requests = stage(ledger.table.client, "TransactWriteItems", [lost_answer])
+    ledger.create_plan(lease, plan)
+    assert (len(requests), len(pauses)) == (2, 1)
+    assert ledger.read_plan(RUN, 1) == plan
+
+
+@pytest.mark.usefixtures("pauses")
+def test_an_attempt_that_finds_its_own_plan_has_written_it(ledger: DynamoLedger) -> None:
+    lease = begin(ledger)
+    plan = a_plan(1, members(2), TOKEN)
+    stage(ledger.table.client, "TransactWriteItems", [lost_answer] * 3)
+    with pytest.raises(TransientError, match=r"^create plan: ConnectionClosedError$"):
+        ledger.create_plan(lease, plan)
+    ledger.create_plan(lease, plan)
+    assert ledger.read_plan(RUN, 1) == plan
+
+
+@pytest.mark.usefixtures("pauses")
+def test_a_plan_finished_again_after_its_answer_was_lost_stays_finished(ledger: DynamoLedger) -> None:
+    lease = begin(ledger)
+    plan = a_plan(1, members(2))
+    ledger.create_plan(lease, plan)
+    requests = stage(ledger.table.client, "TransactWriteItems", [lost_answer] * 4)
+    with pytest.raises(TransientError, match=r"^finish plan: ConnectionClosedError$"):
+        ledger.finish_plan(lease, plan)
+    assert ledger.finish_plan(lease, plan) == replace(plan, finished=True)
+    assert len(requests) == 5
+    assert ledger.plans(WINDOW) == [replace(plan, finished=True)]
+
+
+def at(time: str) -> list[Any]:
+    return composed(record(f"at {time}", time))
+
+
+@pytest.mark.parametrize(
+    ("span", "pages"),
+    [
+        pytest.param(None, [1, 2, 3, 4], id="all"),
+        pytest.param(Span("2026-09-17T15:15:00Z", "2026-09-17T15:20:00Z"), [2], id="up to its start"),
+        pytest.param(Span("2026-09-17T15:30:00Z", "2026-09-17T15:35:00Z"), [2], id="from its end"),
+        pytest.param(Span("2026-09-17T15:10:00Z", "2026-09-17T15:10:00Z"), [1], id="one moment"),
+        pytest.param(Span("2026-09-17T15:10:01Z", "2026-09-17T15:19:59Z"), [], id="between two"),
+        pytest.param(Span("2026-09-17T15:15:00Z", "2026-09-17T15:50:00Z"), [2, 4], id="around two"),
+        pytest.param(Span("2026-09-17T15:25:00Z", "2026-09-17T15:26:00Z"), [2], id="within one"),
+        pytest.param(Span("2026-09-16T00:00:00Z", "2026-09-16T23:59:59Z"), [], id="another date"),
+    ],
+)
+def test_the_plans_with_a_task_in_a_span_are_found(ledger: DynamoLedger, span: Span | None, pages: list[int]) -> None:
+    wide = a_plan(2, composed(record("R1", "15:30:00Z"), record("R2", "15:20:00Z")))
+    plans = [a_plan(1, at("15:10:00Z"), TOKEN), wide, a_plan(3), a_plan(4, at("15:40:00Z"))]
+    write(ledger, "first", *plans)
+    assert ledger.plans(WINDOW, span) == [plans[page - 1] for page in pages]
+
+
+def test_the_plans_of_several_runs_come_by_run_and_page_and_those_of_one_run_alone(ledger: DynamoLedger) -> None:
+    pages = [a_plan(page, at("15:10:00Z")) for page in range(1, 13)]
+    write(ledger, "b", *reversed(pages))
+    write(ledger, "a", pages[0])
+    write(ledger, "c")
+    assert ledger.plans(WINDOW) == [pages[0], *pages]
+    assert ledger.plans(WINDOW, run_id="b") == pages
+    assert ledger.plans(WINDOW, run_id="c") == []
+    assert ledger.plans(WINDOW.next) == []
+
+
+def test_plans_are_found_beyond_one_page_of_the_query_and_one_batch_of_their_tasks(ledger: DynamoLedger) -> None:
+    plans = [a_plan(page, at("15:10:00Z")) for page in range(1, 102)]
+    write(ledger, "first", *plans)
+    limit_pages(ledger.table.client, 60)
+    calls = calls_of(ledger.table.client)
+    assert ledger.plans(WINDOW, run_id="first") == plans
+    assert [call.operation for call in calls] == ["Query", "Query", "BatchGetItem", "BatchGetItem"]
+
+
+def test_tasks_that_a_batch_leaves_unprocessed_are_asked_for_again(ledger: DynamoLedger) -> None:
+    plans = [a_plan(page, at("15:10:00Z")) for page in range(1, 4)]
+    write(ledger, "first", *plans)
+    alter_answers(ledger.table.client, "BatchGetItem", [leave_one] * 2)
+    calls = calls_of(ledger.table.client)
+    assert ledger.plans(WINDOW, run_id="first") == plans
+    assert [call.operation for call in calls] == ["Query", *["BatchGetItem"] * 3]
+
+
+def test_tasks_that_stay_unprocessed_are_a_transient_error(ledger: DynamoLedger) -> None:
+    write(ledger, "first", a_plan(1, at("15:10:00Z")))
+    alter_answers(ledger.table.client, "BatchGetItem", [leave_one] * 100)
+    with pytest.raises(TransientError, match=r"^read plans: keys left unprocessed$"):
+        ledger.plans(WINDOW)
+
+
+def leave_one(parsed: dict[str, Any]) -> None:
+    ((table, items),) = parsed["Responses"].items()
+    left = items.pop()
+    parsed["UnprocessedKeys"] = {table: {"Keys": [{"Pk": left["Pk"], "Sk": left["Sk"]}], "ConsistentRead": True}}
+
+
+def test_a_body_too_large_for_an_item_becomes_an_object_and_comes_back(ledger: DynamoLedger) -> None:
+    lease = begin(ledger)
+    digests = (hashlib.sha256(str(number).encode()).hexdigest() for number in range(6000))
+    group = Group("1001", "2001", "3001")
+    tasks = tuple(
+        Task(each, Route.POINT, group, WINDOW, (RecordVersion(each[::-1], "2026-09-17", "15:30:00Z"),))
+        for each in digests
+    )
+    plan = Plan(1, tasks, None, Counts())
+    body = plan_codec.encode(tasks)
+    assert len(body) > MAX_BODY_BYTES
+    ledger.create_plan(lease, plan)
+    (row,) = rows_of(ledger)
+    assert row["BodyKey"] == text(f"plans/{hashlib.sha256(body).hexdigest()}")
+    assert ledger.bodies.get_plan_body(row["BodyKey"]["S"]) == body
+    assert ledger.read_plan(RUN, 1) == plan
+    ledger.finish_plan(lease, plan)
+    assert ledger.plans(WINDOW) == [replace(plan, finished=True)]
+
+
+def test_a_plan_past_its_time_to_live_still_counts_while_it_can_be_read(ledger: DynamoLedger, clock: Clock) -> None:
+    plan = a_plan(1, members(1))
+    write(ledger, "first", plan)
+    clock.now += RETENTION_SECONDS + 1
+    assert ledger.read_plan(RUN, 1) == plan
+    assert ledger.plans(WINDOW) == [plan]
+
+
+def test_every_row_expires_at_least_ninety_days_after_it_was_written(ledger: DynamoLedger) -> None:
+    ledger.create_plan(begin(ledger), a_plan(1, members(1)))
+    rows = ledger.table.client.scan(TableName=ledger.table.name)["Items"]
+    kinds = {row["Pk"]["S"].partition("#")[0] for row in rows}
+    assert kinds == {"edge", "fence", "window", "plan"}
+    assert all(int(row["ExpiresAt"]["N"]) >= NOW + 90 * 24 * 3600 for row in rows)
+
+
+def test_every_read_of_the_ledger_is_consistent(ledger: DynamoLedger) -> None:
+    ledger.create_plan(begin(ledger), a_plan(1, members(1)))
+    calls = calls_of(ledger.table.client)
+    ledger.others(RUN)
+    ledger.read_plan(RUN, 1)
+    ledger.plans(WINDOW)
+    read = [request for call in calls for request in call.params.get("RequestItems", {"": call.params}).values()]
+    assert {call.operation for call in calls} == {"Query", "GetItem", "BatchGetItem"}
+    assert all(request["ConsistentRead"] is True for request in read)
+
+
+def test_a_plan_and_its_tasks_are_written_together_under_both_edges_and_the_fence(ledger: DynamoLedger) -> None:
+    lease = begin(ledger)
+    calls = calls_of(ledger.table.client)
+    ledger.create_plan(lease, a_plan(1, members(1)))
+    ((operation, params),) = calls
+    assert operation == "TransactWriteItems"
+    writes = [(kind, write) for each in params["TransactItems"] for kind, write in each.items()]
+    assert [(kind, key_of(write.get("Key") or write["Item"])) for kind, write in writes] == [
+        ("Put", key("plan#2026-09-17T15:00:00Z#first", "row#000001")),
+        ("Put", key("plan#2026-09-17T15:00:00Z#first", "body#000001")),
+        ("ConditionCheck", key("edge#2026-09-17T15:00:00Z", "lease")),
+        ("ConditionCheck", key("edge#2026-09-17T16:00:00Z", "lease")),
+        ("ConditionCheck", key("fence#first", "lane#0")),
+    ]
+
+
+def key_of(item: Row) -> Row:
+    return key(item["Pk"]["S"], item["Sk"]["S"])
