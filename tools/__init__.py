@@ -1,0 +1,1 @@
+"""What developers and operators run: `python -m tools.<module>`."""

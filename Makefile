@@ -1,0 +1,77 @@
+# One command for each intent. Each sets up what it needs, and a second call does only what changed.
+# `make help` lists them.
+
+PYTHON ?= python3
+
+BIN := .venv/bin
+CDK := node_modules/.bin/cdk
+SANDBOX := BookingtimeDispatcherSandbox --context stage=Sandbox
+
+# A stamp stands when all of its lock was installed. The lock's checksum is in its name: another lock, another stamp.
+PACKAGES := .venv/.installed-$(shell cksum < requirements.txt | tr ' ' '-')
+NODE_PACKAGES := node_modules/.installed-$(shell cksum < package-lock.json | tr ' ' '-')
+
+# jsii calls Node 20 too old to be supported, which this project still is content with.
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
+
+.DEFAULT_GOAL := help
+.PHONY: help run up stop test check setup synth deploy destroy bench-memory bundle-local bundle-aws
+
+help: ## list the commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "make %-13s %s\n", $$1, $$2 }'
+
+run: bundle-local $(NODE_PACKAGES) ## start and deploy, dispatch the worked example and a generated hour, show what came of it
+	@$(BIN)/python -m tools.demo
+
+up: bundle-local $(NODE_PACKAGES) ## start the embedded AWS and deploy the application into it
+	@$(BIN)/python -m tools.local up
+
+stop: ## end the embedded AWS; what it holds is gone
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m tools.local stop; else echo "No embedded AWS was running."; fi
+
+test: check setup ## run everything that CI runs
+	@$(BIN)/pytest --quiet --ignore=tests/unit
+
+check: $(PACKAGES) ## lint, check the types and run the fast tests
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/pytest --quiet tests/unit
+
+setup: bundle-local bundle-aws $(NODE_PACKAGES) ## install and bundle all that the other commands need
+
+synth: bundle-aws $(NODE_PACKAGES) ## synthesize the sandbox's template into cdk.out; no account is needed
+	@$(CDK) synth --quiet $(SANDBOX)
+
+deploy: bundle-aws $(NODE_PACKAGES) ## deploy to the AWS account of your profile (sandbox)
+	@$(CDK) deploy $(SANDBOX)
+
+destroy: bundle-aws $(NODE_PACKAGES) ## remove what `make deploy` made, data included
+	@$(CDK) destroy $(SANDBOX)
+
+bench-memory: $(PACKAGES) ## measure the memory of the full path and of the page path
+	@$(BIN)/python -m benchmarks.memory
+
+bundle-local: $(PACKAGES)
+	@$(BIN)/python -m tools.bundle local
+
+bundle-aws: $(PACKAGES)
+	@$(BIN)/python -m tools.bundle aws
+
+$(PACKAGES): $(BIN)/python
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { \
+		echo "Python 3.11 or newer is needed, and $(PYTHON) is not. Name one: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@echo "Installing the Python packages ..."
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --requirement requirements.txt
+	@touch $@
+
+# Without a recipe: where it is missing, or the Python behind it is gone, the packages are installed anew.
+$(BIN)/python: ;
+
+$(NODE_PACKAGES):
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2> /dev/null || { \
+		echo "Node.js 20 or newer is needed: https://nodejs.org" >&2; exit 1; }
+	@echo "Installing the Node packages ..."
+	@npm ci --no-audit --no-fund --no-update-notifier --loglevel=error > /dev/null
+	@touch $@

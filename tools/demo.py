@@ -1,0 +1,196 @@
+"""`make run`: dispatch the worked example and a generated hour on the embedded AWS, and check that every count adds up.
+
+It can be run again: what was dispatched before is counted as such, and makes no task.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tools.application import Application, Progress, QueuedTask, RunFailedError, Summary
+from tools.deployment import DeploymentError
+from tools.emulator.access import environment
+from tools.emulator.instance import EmulatorError
+from tools.filelock import LockedError
+from tools.local import up
+from tools.samples import Sample, generated_hour, worked_example
+from tools.seed import put
+from tools.workspace import Workspace
+
+LABELS: Final = {
+    "Outcome": "Outcome",
+    "WindowStart": "Window from",
+    "WindowEnd": "Window to",
+    "Path": "Path",
+    "PageSize": "Page size",
+    "Pages": "Pages read",
+    "Evaluated": "Bookings evaluated",
+    "Waiting": "Bookings waiting",
+    "Dispatched": "  dispatched now",
+    "AlreadyDispatched": "  dispatched before",
+    "SetAside": "  set aside as bad data",
+    "Groups": "Groups",
+    "Tasks": "Tasks sent",
+    "DurationSeconds": "Seconds",
+}
+"""The summary's fields as they are printed."""
+
+
+class WrongCountError(RuntimeError):
+    """What was counted, what was seeded and what stands on the queues do not agree."""
+
+
+def main() -> int:
+    """Run the demonstration; the exit code says whether everything came out as it must."""
+    try:
+        demonstrate(Application(up(Workspace.chosen())))
+    except (DeploymentError, EmulatorError, LockedError, RunFailedError, WrongCountError) as error:
+        print(f"\nmake run: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def demonstrate(application: Application) -> None:
+    """Seed and dispatch both samples, then print what came of it and where it lies.
+
+    Raises:
+        RunFailedError: an execution failed.
+        WrongCountError: counts do not add up.
+    """
+    samples = (worked_example(), generated_hour())
+    summaries = [dispatch(application, sample) for sample in samples]
+    print(f"\n{table([sample.title for sample in samples], summaries)}")
+    if not any(summary["Tasks"] for summary in summaries):
+        print("\nAll of it was dispatched by an earlier run: the ledger knows, and no task was made again.")
+    print(f"\n{example(application, samples[0].window_start)}")
+    print(f"\n{places(application)}")
+
+
+def dispatch(application: Application, sample: Sample) -> Summary:
+    """Seed one sample, dispatch its window and check the counts.
+
+    Raises:
+        RunFailedError: the execution failed, or another one holds the window.
+        WrongCountError: the counts do not add up.
+    """
+    started = time.monotonic()
+
+    def report(progress: Progress) -> None:
+        totals = progress["Totals"]
+        read = f"  {totals['Pages']:>3} pages, {totals['Evaluated']:>6,} bookings read"
+        done = f"{totals['Dispatched']:>6,} dispatched in {totals['Tasks']:>5,} tasks"
+        before = f"{totals['AlreadyDispatched']:>6,} dispatched before"
+        print(f"{read}, {done}, {before}  {time.monotonic() - started:5.1f} s", flush=True)
+
+    print(f"\n{sample.title}: {len(sample.bookings):,} bookings, dispatched by {json.dumps(sample.input)}", flush=True)
+    put(application.dynamodb, application.deployment.outputs["BookingTableName"], sample.bookings)
+    before = application.tasks(sample.window_start)
+    summary = application.dispatch(sample.input, report)
+    if summary["Outcome"] == "AlreadyRunning":
+        raise RunFailedError(
+            f"run {summary['RunId']} holds this window until {summary['HeldUntil']}; try again when it has ended"
+        )
+    check_counts(sample, summary, before, application.tasks(sample.window_start))
+    return summary
+
+
+def check_counts(
+    sample: Sample, summary: Summary, before: Mapping[str, QueuedTask], after: Mapping[str, QueuedTask]
+) -> None:
+    """Hold the summary against what was seeded and against the tasks on the queues before and after the run.
+
+    Raises:
+        WrongCountError: it names every count that is wrong.
+    """
+    new = [task for task_id, task in after.items() if task_id not in before]
+    done = summary["Dispatched"] + summary["AlreadyDispatched"] + summary["SetAside"]
+    checks = [
+        ("Evaluated", summary["Evaluated"], sample.evaluated),
+        ("Waiting", summary["Waiting"], sample.waiting),
+        ("SetAside", summary["SetAside"], sample.set_aside),
+        ("Dispatched + AlreadyDispatched + SetAside", done, summary["Waiting"]),
+    ]
+    if not summary["Dispatched"]:
+        checks.append(("Tasks", summary["Tasks"], 0))
+    if not before:  # else a run that was cut off may have sent some of the tasks, whose repeats the queue drops
+        checks.append(("Tasks", summary["Tasks"], len(new)))
+        checks.append(("Dispatched", summary["Dispatched"], sum(task.data["OrderCount"] for task in new)))
+        if sample.tasks is not None and not summary["AlreadyDispatched"]:
+            checks.append(("Tasks", summary["Tasks"], sample.tasks))
+    wrong = [f"{name} is {value:,} and must be {due:,}" for name, value, due in checks if value != due]
+    if wrong:
+        raise WrongCountError(f"{sample.title}: {', '.join(wrong)}")
+
+
+def table(titles: Sequence[str], summaries: Sequence[Summary]) -> str:
+    """The summaries side by side, one labelled line for each field."""
+    rows = [("", *titles)]
+    for field, label in LABELS.items():
+        values = [summary[field] for summary in summaries]
+        rows.append((label, *(f"{value:,}" if isinstance(value, int) else str(value) for value in values)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            (row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)))
+        )
+        for row in rows
+    )
+
+
+def example(application: Application, window_start: str) -> str:
+    """One task of the window and its object, the object's orders cut short."""
+    task = next(iter(application.tasks(window_start).values()), None)
+    if task is None:
+        return f"No task of the window from {window_start} stands on the queues: somebody has received them."
+    orders = application.task_object(task)["Orders"]
+    shown = [{name: order[name] for name in ("RecordId", "OrderTime", "BookingTimeUTC")} for order in orders[:3]]
+    more = len(orders) - len(shown)
+    return "\n".join(
+        (
+            f"A task on its queue: {task.job_name} {task.task_id}",
+            *(f"  {name:<20}{value}" for name, value in task.data.items()),
+            "and the orders in its object (shortened)",
+            *(f"  {json.dumps(order)}" for order in shown),
+            *([f"  and {more} more"] if more else []),
+        )
+    )
+
+
+def places(application: Application) -> str:
+    """Where everything lies, and what one can do next."""
+    deployment = application.deployment
+    outputs = deployment.outputs
+    machine, bucket = outputs["DispatchStateMachineArn"], outputs["TaskDataBucketName"]
+    settings = " ".join(f"{name}={value}" for name, value in environment(deployment.endpoint).items())
+    lines = {
+        "Endpoint": deployment.endpoint,
+        "State machine": machine,
+        "Bookings": outputs["BookingTableName"],
+        "Ledger": outputs["LedgerTableName"],
+        "Task objects": f"s3://{bucket}/tasks/",
+        "Bad records": f"s3://{bucket}/set-aside/",
+        "Points queue": outputs["PointTaskQueueUrl"],
+        "Coupon queue": outputs["CouponTaskQueueUrl"],
+        "All of it": str(Workspace.chosen().outputs),
+    }
+    return "\n".join(
+        (
+            "Where it lies",
+            *(f"  {name:<15}{place}" for name, place in lines.items()),
+            "",
+            "Next",
+            "  make run       again: nothing is dispatched twice",
+            "  make test      all that is checked before a change is accepted",
+            "  make stop      end the embedded AWS; what it holds is gone",
+            "With the AWS command line:",
+            f"  export {settings}",
+            f"  aws stepfunctions start-execution --state-machine-arn {machine} --input '{{}}'",
+            f"  aws s3 ls --recursive s3://{bucket}/set-aside/",
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""Bookings to try the dispatcher with: the mission's worked example, and a generated hour of ten thousand."""
+
+import json
+import random
+from dataclasses import dataclass
+from typing import Any, Final
+
+Item = dict[str, dict[str, Any]]
+"""One booking in DynamoDB's typed form, e.g. `{"RecordId": {"S": "R1"}}`."""
+
+HOUR_SIZE: Final = 10_000
+BAD_EACH: Final = 4
+"""How many bookings of the generated hour have each of the faults."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The bookings of one window, the input that dispatches it, and what must come out."""
+
+    title: str
+    input: dict[str, str]
+    window_start: str
+    bookings: tuple[Item, ...]
+    evaluated: int
+    waiting: int
+    set_aside: int
+    tasks: int | None
+    """None where it depends on which bookings fall on one page."""
+
+
+def worked_example() -> Sample:
+    """The seven bookings of the mission's example; its window is 2026-09-17 15:00 to 16:00 UTC."""
+    a, b, c = (1001, 2001, 3001), (1001, 2002, 3002), (1002, 2003, 3003)
+    records = (
+        ("R0", a, "14:59:59Z", "WaitToReward", "Point", "14:10"),
+        ("R1", a, "15:03:00Z", "WaitToReward", "Point", "14:50"),
+        ("R2", a, "15:20:00Z", "WaitToReward", "Point", "14:30"),
+        ("R3", b, "15:45:00Z", "WaitToReward", "ECoupon", "15:10"),
+        ("R4", c, "15:48:00Z", "Rewarded", "Point", "15:15"),
+        ("R5", c, "15:59:00Z", "WaitToReward", "Point", "15:30"),
+        ("R6", c, "16:00:01Z", "WaitToReward", "Point", "15:40"),
+    )
+    bookings = tuple(
+        _booking(
+            record,
+            group,
+            BookingDateUTC="2026-09-17",
+            BookingTimeUTC=time,
+            RewardStatus=status,
+            RewardType=reward_type,
+            OrderTime=f"2026-09-17T{ordered}:00Z",
+        )
+        for record, group, time, status, reward_type, ordered in records
+    )
+    return Sample(
+        title="Worked example",
+        input={"ExecuteTime": "2026-09-17T16:01:10Z"},
+        window_start="2026-09-17T15:00:00Z",
+        bookings=bookings,
+        evaluated=5,
+        waiting=4,
+        set_aside=0,
+        tasks=3,
+    )
+
+
+def generated_hour() -> Sample:
+    """Ten thousand bookings of 2026-09-18 09:00 to 10:00 UTC in about three thousand groups, the same every time.
+
+    A few members have many bookings. Many bookings share a time, most of all the sharp hour at both ends. Statuses,
+    reward types, types of ids and forms of times are mixed, and a few bookings are bad data.
+    """
+    source = random.Random(20260918)  # noqa: S311 - samples that are the same every time, not secrets
+    bookings = [_generated(f"B{number:05}", source) for number in range(HOUR_SIZE)]
+    waiting = [booking for booking in bookings if booking["RewardStatus"]["S"] == "WaitToReward"]
+    spoilt = source.sample(waiting, BAD_EACH * len(_FAULTS))
+    for booking, fault in zip(spoilt, BAD_EACH * _FAULTS, strict=True):
+        booking.update(fault)
+    return Sample(
+        title="Generated hour",
+        # As task data comes: JSON inside JSON, an offset, seven digits.
+        input={"Data": json.dumps({"ExecuteTime": "2026-09-18T18:01:10.6854808+08:00"})},
+        window_start="2026-09-18T09:00:00Z",
+        bookings=tuple(bookings),
+        evaluated=HOUR_SIZE,
+        waiting=len(waiting),
+        set_aside=len(spoilt),
+        tasks=None,
+    )
+
+
+_FAULTS: Final[tuple[Item, ...]] = (
+    {"MemberId": {"NULL": True}},
+    {"ShopId": {"S": ""}},
+    {"PromotionEngineId": {"BOOL": True}},
+    {"OrderTime": {"S": "yesterday"}},
+    {"RewardType": {"S": "Voucher"}},
+)
+
+
+def _generated(record: str, source: random.Random) -> Item:
+    rank = int(3600 * source.random() ** 1.6)  # low ranks come far more often
+    # Most bookings of a member are made for one and the same time.
+    own_time = random.Random(rank)  # noqa: S311 - as above
+    time = _booking_time(source.choices((own_time, source), weights=(3, 1))[0])
+    booking = _booking(
+        record,
+        (1001 + rank % 7, 200_000 + rank, 3001 + rank % 5),
+        BookingDateUTC="2026-09-18",
+        BookingTimeUTC=time,
+        RewardStatus=source.choices(("WaitToReward", "Rewarded", "Cancelled"), weights=(88, 9, 3))[0],
+        RewardType=source.choices(("Point", "ECoupon"), weights=(8, 2))[0],
+        OrderTime=_order_time(source),
+    )
+    booking["Amount"] = {"N": f"{source.randint(1, 9999)}.{source.randint(1, 99):02}"}
+    if rank % 50 == 0:
+        booking["MemberId"] = {"S": booking["MemberId"]["N"]}  # another member than the number of the same digits
+    return booking
+
+
+def _booking_time(source: random.Random) -> str:
+    minute, second, fraction = source.randrange(60), source.randrange(60), source.randrange(1, 1000)
+    forms = (
+        ("09:00:00Z", 16),
+        ("10:00:00Z", 6),  # in this window's query and in the next one's
+        (f"09:{minute // 15 * 15:02}:00Z", 12),
+        (f"09:{minute:02}:00Z", 26),
+        (f"09:{minute:02}:{second:02}Z", 37),
+        (f"09:{minute:02}:{second:02}.{fraction:03}Z", 3),
+    )
+    return source.choices([form for form, _ in forms], weights=[weight for _, weight in forms])[0]
+
+
+def _order_time(source: random.Random) -> str:
+    day, hour, minute = source.randint(10, 17), source.randrange(24), source.randrange(60)
+    end = source.choice(("00Z", "30.6854808+08:00", "59.25-03:30"))
+    return f"2026-09-{day}T{hour:02}:{minute:02}:{end}"
+
+
+def _booking(record: str, group: tuple[int, int, int], **texts: str) -> Item:
+    ids = zip(("ShopId", "MemberId", "PromotionEngineId"), group, strict=True)
+    return {
+        "RecordId": {"S": record},
+        "OrderId": {"S": f"O-{record}"},
+        "Amount": {"N": "100"},
+        **{name: {"N": str(number)} for name, number in ids},
+        **{name: {"S": text} for name, text in texts.items()},
+    }

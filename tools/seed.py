@@ -1,0 +1,69 @@
+"""Put bookings into the sandbox table."""
+
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Final
+
+from mypy_boto3_dynamodb import DynamoDBClient
+from mypy_boto3_dynamodb.type_defs import WriteRequestOutputTypeDef, WriteRequestTypeDef
+
+from tools.samples import Item
+
+BATCH_SIZE: Final = 25
+"""What one BatchWriteItem takes."""
+ATTEMPTS: Final = 8
+"""How often a batch is sent until all of it is written, with a growing pause between."""
+
+_TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z")
+
+
+class InvalidBookingError(ValueError):
+    """A booking whose keys the table or its index cannot hold; the message names the attribute."""
+
+
+def check(booking: Item) -> None:
+    """Refuse a booking that DynamoDB would refuse, or would leave out of the index. Bad data elsewhere may be meant.
+
+    Raises:
+        InvalidBookingError: a key of the table or of the index is missing, of another type than S, or no such key.
+    """
+    for name in ("RecordId", "BookingDateUTC", "BookingTimeUTC"):
+        value = booking.get(name, {})
+        if list(value) != ["S"] or not isinstance(value["S"], str) or not value["S"]:
+            raise InvalidBookingError(f"{name}: expected a text (type S) that is not empty")
+    day, moment = booking["BookingDateUTC"]["S"], booking["BookingTimeUTC"]["S"]
+    try:
+        is_day = date.fromisoformat(day).isoformat() == day
+    except ValueError:
+        is_day = False
+    if not is_day:
+        raise InvalidBookingError("BookingDateUTC: expected YYYY-MM-DD")
+    if not _TIME.fullmatch(moment):
+        raise InvalidBookingError("BookingTimeUTC: expected HH:MM:SSZ, with or without a fraction of the second")
+
+
+def put(dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item]) -> None:
+    """Write the bookings, each over what stands under its `RecordId`; none is written when one is refused.
+
+    Raises:
+        InvalidBookingError: a booking is refused.
+        TimeoutError: the table did not take all of them.
+    """
+    for booking in bookings:
+        check(booking)
+    for start in range(0, len(bookings), BATCH_SIZE):
+        _write(dynamodb, table, bookings[start : start + BATCH_SIZE])
+
+
+def _write(dynamodb: DynamoDBClient, table: str, batch: Iterable[Item]) -> None:
+    """Write one batch, entry by entry: what the answer does not take is sent again."""
+    left: Mapping[str, Sequence[WriteRequestTypeDef | WriteRequestOutputTypeDef]]
+    left = {table: [{"PutRequest": {"Item": booking}} for booking in batch]}
+    for attempt in range(ATTEMPTS):
+        left = dynamodb.batch_write_item(RequestItems=left)["UnprocessedItems"]
+        if not left:
+            return
+        time.sleep(0.05 * 2**attempt)
+    raise TimeoutError(f"{table} did not take {len(left[table])} of its bookings in {ATTEMPTS} attempts")
