@@ -1,0 +1,158 @@
+import json
+from typing import Any
+
+import pytest
+
+from functions.domain.budget import PAGE_LEASE_SECONDS
+from functions.domain.errors import TransientError, WindowBusy
+from functions.domain.run import Counts, Others, Path, Progress
+from functions.usecases.summarize_run import summarize_run
+from functions.usecases.take_leases import Held, take_leases, to_state
+from tests.unit.fakes import World, a_run, booking, throttled, walk, window, worked_example
+
+
+def test_a_run_holds_both_edges_of_its_window(world: World) -> None:
+    held = take_leases(a_run(), world.ledger)
+
+    assert held == Held(None, Others())
+    assert to_state(held) == {
+        "Held": True,
+        "Holder": None,
+        "Others": {"Before": False, "Own": False, "After": False},
+    }
+    assert sorted(world.ledger.edges) == ["2026-09-17T15:00:00Z", "2026-09-17T16:00:00Z"]
+
+
+def test_a_second_run_of_the_window_learns_who_holds_it_and_touches_nothing() -> None:
+    world = World(*worked_example())
+    world.clock.now = 1_789_660_870
+    take_leases(a_run(), world.ledger)
+    before = world.snapshot()
+
+    output = walk(world, a_run(run_id="run-2"))
+
+    assert output == {"Outcome": "AlreadyRunning", "RunId": "run-1", "HeldUntil": "2026-09-17T16:07:40Z"}
+    assert world.snapshot() == before
+
+
+def test_two_starters_of_one_window_create_the_tasks_of_one_run() -> None:
+    world = World(*worked_example())
+    outputs: list[dict[str, Any]] = []
+    world.faults.after("query", lambda: outputs.append(walk(world, a_run(run_id="run-2"))))
+
+    outputs.append(walk(world, a_run()))
+
+    assert [output["Outcome"] for output in outputs] == ["AlreadyRunning", "Dispatched"]
+    assert (len(world.task_data.objects), len(world.queues.sent)) == (3, 3)
+
+
+@pytest.mark.parametrize("hour", [14, 16])
+def test_a_neighbouring_window_is_busy_and_takes_neither_edge(world: World, hour: int) -> None:
+    take_leases(a_run(), world.ledger)
+    before = world.snapshot()
+
+    with pytest.raises(WindowBusy, match="the run of window 2026-09-17T15:00:00Z holds an edge"):
+        take_leases(a_run(run_id="run-2", window=window(hour)), world.ledger)
+
+    assert world.snapshot() == before
+
+
+@pytest.mark.parametrize("hour", [13, 17])
+def test_windows_that_share_no_edge_run_side_by_side(world: World, hour: int) -> None:
+    take_leases(a_run(), world.ledger)
+
+    assert take_leases(a_run(run_id="run-2", window=window(hour)), world.ledger).holder is None
+
+
+@pytest.mark.parametrize(("seconds", "held"), [(PAGE_LEASE_SECONDS, False), (PAGE_LEASE_SECONDS + 1, True)])
+def test_a_lease_can_be_taken_over_once_it_expired_and_not_before(world: World, seconds: int, held: object) -> None:
+    take_leases(a_run(), world.ledger)
+    world.clock.advance(seconds)
+
+    assert (take_leases(a_run(run_id="run-2"), world.ledger).holder is None) is held
+
+
+def test_taking_again_what_the_run_holds_renews_it(world: World) -> None:
+    world.faults.after("take", throttled)
+    with pytest.raises(TransientError):
+        take_leases(a_run(), world.ledger)
+
+    assert take_leases(a_run(), world.ledger) == Held(None, Others())
+
+
+@pytest.mark.parametrize(
+    ("hour", "others"),
+    [(14, Others(before=True)), (15, Others(own=True)), (16, Others(after=True)), (13, Others()), (17, Others())],
+)
+def test_a_run_learns_whose_plans_must_be_looked_at(world: World, hour: int, others: Others) -> None:
+    walk(world, a_run(run_id="earlier", window=window(hour)))
+
+    assert take_leases(a_run(), world.ledger).others == others
+
+
+def test_a_run_is_no_other_run_to_itself(world: World) -> None:
+    take_leases(a_run(), world.ledger)
+
+    assert take_leases(a_run(), world.ledger).others == Others()
+
+
+def test_a_dry_run_takes_nothing_and_waits_for_nobody(world: World) -> None:
+    take_leases(a_run(), world.ledger)
+    before = world.snapshot()
+
+    held = take_leases(a_run(run_id="dry", dry_run=True), world.ledger)
+
+    assert held == Held(None, Others(own=True))
+    assert world.snapshot() == before
+
+
+@pytest.mark.parametrize("path", list(Path))
+def test_the_window_is_given_back_at_the_end(path: Path) -> None:
+    world = World(booking("R1"))
+
+    walk(world, a_run(path=path))
+
+    assert world.ledger.edges == {}
+
+
+def test_a_summary_gives_back_only_what_the_run_still_holds(world: World) -> None:
+    take_leases(a_run(), world.ledger)
+    world.clock.advance(PAGE_LEASE_SECONDS + 1)
+    take_leases(a_run(run_id="run-2"), world.ledger)
+
+    summarize_run(a_run(), Progress(), world.ledger, 0)
+
+    assert {edge.run_id for edge in world.ledger.edges.values()} == {"run-2"}
+
+
+def test_the_summary_has_the_contract_s_fields_as_integers_and_is_small(world: World) -> None:
+    totals = Counts(3000, 10**9, 10**9, 10**9 - 2, 1, 1, 10**8, 10**8)
+
+    summary = summarize_run(a_run(run_id="x" * 97), Progress(totals=totals), world.ledger, 1_789_660_999.9)
+
+    assert list(summary) == [
+        *("Outcome", "RunId", "WindowStart", "WindowEnd", "Path", "PageSize", "Pages", "Evaluated", "Waiting"),
+        *("Dispatched", "AlreadyDispatched", "SetAside", "Groups", "Tasks", "DurationSeconds"),
+    ]
+    assert all(type(summary[name]) is int for name in list(summary)[5:])
+    assert summary["DurationSeconds"] == 1_789_660_999 - 1_789_660_870
+    assert len(json.dumps(summary)) < 8192
+
+
+def test_a_clock_behind_the_start_gives_no_negative_duration(world: World) -> None:
+    assert summarize_run(a_run(), Progress(), world.ledger, 0)["DurationSeconds"] == 0
+
+
+def test_a_repeated_summary_is_the_same(world: World) -> None:
+    take_leases(a_run(), world.ledger)
+
+    once, again = (summarize_run(a_run(), Progress(totals=Counts(1)), world.ledger, 1e10) for _ in range(2))
+
+    assert once == again
+
+
+def test_a_dry_run_s_summary_releases_nothing(world: World) -> None:
+    summary = summarize_run(a_run(dry_run=True), Progress(), world.ledger, 0)
+
+    assert summary["Outcome"] == "DryRun"
+    assert world.faults.counted["release"] == 0

@@ -1,0 +1,56 @@
+from dataclasses import fields
+
+import pytest
+
+from functions.domain.errors import ConfigurationError
+from functions.settings import DispatchSettings, LedgerSettings, ParameterSettings, load
+
+ENVIRONMENT = {
+    "BOOKING_TABLE_NAME": "bookings",
+    "BOOKING_INDEX_NAME": "index",
+    "BOOKING_KEY_ATTRIBUTES": '["Id", "Rev"]',
+    "LEDGER_TABLE_NAME": "ledger",
+    "TASK_DATA_BUCKET_NAME": "bucket",
+    "POINT_TASK_QUEUE_URL": "https://points",
+    "COUPON_TASK_QUEUE_URL": "https://coupons",
+    "PAGINATION_ENABLED_PARAMETER": "/enabled",
+    "PAGE_SIZE_PARAMETER": "/size",
+    "GROUPING_PARAMETER": "/grouping",
+    "SET_ASIDE_LIMIT_PARAMETER": "/limit",
+}
+KINDS = [ParameterSettings, LedgerSettings, DispatchSettings]
+VARIABLES = [
+    pytest.param(kind, field.name.upper(), id=f"{kind.__name__}.{field.name.upper()}")
+    for kind in KINDS
+    for field in fields(kind)
+]
+
+
+def test_settings_are_read_of_the_variables_of_their_names() -> None:
+    settings = load(DispatchSettings, ENVIRONMENT)
+
+    assert settings.booking_key_attributes == ("Id", "Rev")
+    assert settings.coupon_task_queue_url == "https://coupons"
+    assert load(LedgerSettings, ENVIRONMENT) == LedgerSettings("ledger")
+    assert load(ParameterSettings, ENVIRONMENT).set_aside_limit_parameter == "/limit"
+
+
+@pytest.mark.parametrize(("kind", "variable"), VARIABLES)
+@pytest.mark.parametrize("value", [None, ""], ids=["missing", "empty"])
+def test_a_missing_variable_is_named(kind: type[object], variable: str, value: str | None) -> None:
+    environment = {name: text for name, text in ENVIRONMENT.items() if name != variable}
+    if value is not None:
+        environment[variable] = value
+
+    with pytest.raises(ConfigurationError, match=f"^environment variable {variable} is missing$"):
+        load(kind, environment)
+
+
+@pytest.mark.parametrize("text", ["RecordId", '"RecordId"', "[]", "[1]", '[""]', '["Id", null]', "{}", "null"])
+def test_key_attributes_that_are_no_list_of_names_are_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="BOOKING_KEY_ATTRIBUTES is no JSON list of names"):
+        load(DispatchSettings, {**ENVIRONMENT, "BOOKING_KEY_ATTRIBUTES": text})
+
+
+def test_a_function_reads_nothing_else_of_its_environment() -> None:
+    assert load(LedgerSettings, {"LEDGER_TABLE_NAME": "ledger"}) == LedgerSettings("ledger")
