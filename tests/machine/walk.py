@@ -1,0 +1,478 @@
+"""The real state machine on moto's interpreter, with the real handlers in this process and moto's stores beneath.
+
+Nothing waits: pauses move the functions' clock instead of being slept, and an execution has ended when `run` returns.
+A walk that would not end is ended by the machine's own time-out, shortened, or by a ceiling on invocations.  Uploads
+and sends go one after the other, so that the same walk makes the same calls in the same order.
+"""
+
+import contextlib
+import functools
+import importlib
+import io
+import itertools
+import json
+import re
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import boto3
+import botocore.session
+import pytest
+from aws_lambda_powertools import Metrics
+from moto.sqs import sqs_backends
+from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
+from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker, SyncExecutionWorker
+
+from functions.adapters import clients, pool
+from functions.handlers import observed, wiring
+from tests.machine.faults import Call, Calls, ProcessDied
+
+DEFINITION: Final = Path(__file__).parents[2] / "statemachine" / "dispatch.asl.json"
+PLACEHOLDER: Final = re.compile(r"\$\{(\w+?)FunctionArn\}")
+
+MAX_STATE_BYTES: Final = 8192
+MAX_INVOCATIONS: Final = 100
+WALK_SECONDS: Final = 60
+
+ACCOUNT: Final = "123456789012"
+REGION: Final = "us-east-1"
+BOOKINGS: Final = "bookings"
+INDEX: Final = "BookingDateUTC-BookingTimeUTC-index"
+LEDGER: Final = "ledger"
+BUCKET: Final = "task-data"
+QUEUES: Final = {"Point": "points.fifo", "ECoupon": "coupons.fifo"}
+
+State: TypeAlias = dict[str, Any]
+StandIn: TypeAlias = Callable[[Callable[[], Any]], Any]
+"""Stands in for an invocation: it is given the function itself, and returns or raises what the machine gets to see."""
+
+
+class FunctionError(Exception):
+    """A function's end as Lambda reports it: a name and a text."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class InvokeError(Exception):
+    """What the call of a function ends with when Lambda itself refuses it, or the task gives up on it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Sent(NamedTuple):
+    """A task on a queue, with the records of its object in the object's order."""
+
+    route: str
+    task_id: str
+    group: tuple[Any, Any, Any]
+    records: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call of a function: what it was given, and what it returned or the name of its error."""
+
+    function: str
+    payload: State
+    result: Any
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An execution that has ended."""
+
+    status: str
+    started_at: str
+    output: State
+    error: str | None
+    cause: str
+    history: list[State]
+
+    @property
+    def report(self) -> State:
+        """What a failed execution says of itself: the JSON under `errorMessage` of its cause."""
+        report: State = json.loads(json.loads(self.cause)["errorMessage"])
+        return report
+
+    @property
+    def visited(self) -> list[str]:
+        """The states, in the order in which they were entered."""
+        return [name for event in self.history if (name := event.get("stateEnteredEventDetails", {}).get("name"))]
+
+    @property
+    def states(self) -> list[str]:
+        """The state as text, wherever a state of the machine was entered or left."""
+        sides = (("stateEnteredEventDetails", "input"), ("stateExitedEventDetails", "output"))
+        return [event[side][text] for event in self.history for side, text in sides if text in event.get(side, {})]
+
+
+class Account:
+    """The stores, seen and filled from outside."""
+
+    def __init__(self) -> None:
+        _create_table(BOOKINGS, ["RecordId"], ["BookingDateUTC", "BookingTimeUTC"])
+        _create_table(LEDGER, ["Pk", "Sk"], [])
+        _own("s3").create_bucket(Bucket=BUCKET)
+        self.urls: dict[str, str] = {
+            route: _own("sqs").create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
+            for route, name in QUEUES.items()
+        }
+
+    def book(self, *bookings: State) -> None:
+        """Put bookings into the table."""
+        for start in range(0, len(bookings), 25):
+            requests = [{"PutRequest": {"Item": booking}} for booking in bookings[start : start + 25]]
+            assert not _own("dynamodb").batch_write_item(RequestItems={BOOKINGS: requests})["UnprocessedItems"]
+
+    def flag(self, name: str, value: str) -> None:
+        """Set a parameter: `PaginationEnabled`, `PageSize`, `Grouping` or `SetAsideLimit`."""
+        _own("ssm").put_parameter(Name=f"/flags/{name}", Value=value, Type="String", Overwrite=True)
+
+    @property
+    def messages(self) -> list[tuple[str, State]]:
+        """Route and content of every message on the queues, points first, oldest first; this receives none of them."""
+        queues = sqs_backends[ACCOUNT][REGION].queues
+        return [(route, json.loads(one.body)) for route, name in QUEUES.items() for one in queues[name].messages]
+
+    @property
+    def tasks(self) -> list[Sent]:
+        """The tasks on the queues, in the order of `messages`; an error if one has no object."""
+        return [_sent(route, content, self.read) for route, content in self.messages]
+
+    @property
+    def records(self) -> list[str]:
+        """The records of all tasks, sorted: one that stands in two tasks is there twice."""
+        return sorted(record for task in self.tasks for record in task.records)
+
+    @property
+    def objects(self) -> list[str]:
+        """The keys in the bucket."""
+        pages = _own("s3").get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+        return [item["Key"] for page in pages for item in page.get("Contents", ())]
+
+    def read(self, key: str) -> Any:
+        """An object's content."""
+        return json.loads(_own("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read())
+
+    @property
+    def ledger(self) -> list[State]:
+        """The rows of the ledger."""
+        pages = _own("dynamodb").get_paginator("scan").paginate(TableName=LEDGER)
+        return [row for page in pages for row in page["Items"]]
+
+    @property
+    def leases(self) -> list[State]:
+        """The edges that are held."""
+        return [row for row in self.ledger if row["Pk"]["S"].startswith("edge#")]
+
+    @property
+    def everything(self) -> tuple[object, ...]:
+        """What a run can change."""
+        return self.ledger, self.objects, self.messages
+
+
+class Walk:
+    """The machine and its functions on an account; `patch` undoes what this puts into the process."""
+
+    def __init__(self, account: Account, patch: pytest.MonkeyPatch) -> None:
+        self.calls = Calls()
+        self.invocations: list[Invocation] = []
+        self.pauses: list[float] = []
+        """The seconds that machine and functions would have waited."""
+        self.log = io.StringIO()
+        """All that the functions wrote."""
+        self._stand_ins: list[tuple[str, StandIn]] = []
+        self._broken: list[str] = []
+        self._names = (f"run-{number}" for number in itertools.count(1))
+        self._now = time.time()
+        self._patch(patch, account)
+        self._machine = _create_machine()
+
+    def stand_in(self, function: str, stand_in: StandIn, times: int = 1) -> None:
+        """Let `stand_in` take the next `times` invocations of a function."""
+        self._stand_ins += [(function, stand_in)] * times
+
+    def run(self, given: object, name: str = "") -> Execution:
+        """Start an execution with this input and follow it to its end."""
+        machine = _own("stepfunctions")
+        started = machine.start_execution(
+            stateMachineArn=self._machine, name=name or next(self._names), input=json.dumps(given)
+        )
+        ended = machine.describe_execution(executionArn=started["executionArn"])
+        assert ended["status"] in {"SUCCEEDED", "FAILED", "ABORTED"}, ended["status"]
+        execution = Execution(
+            status=ended["status"],
+            started_at=ended["startDate"].isoformat(),
+            output=json.loads(ended.get("output", "{}")),
+            error=ended.get("error"),
+            cause=ended.get("cause", ""),
+            history=machine.get_execution_history(executionArn=started["executionArn"])["events"],
+        )
+        assert not self._broken, self._broken
+        largest = max(execution.states, key=lambda text: len(text.encode()))
+        assert len(largest.encode()) < MAX_STATE_BYTES, largest
+        return execution
+
+    def let_pass(self, seconds: float) -> None:
+        """Move the functions' clock, which stands still otherwise."""
+        self._now += seconds
+
+    def stop(self, name: str) -> None:
+        """Stop the execution of this name."""
+        executions = self._machine.replace(":stateMachine:", ":execution:")
+        _own("stepfunctions").stop_execution(executionArn=f"{executions}:{name}")
+
+    def invoke(self, function: str, payload: State) -> Any:
+        """Call a function's handler; raises what it raises."""
+        handler = importlib.import_module(f"functions.handlers.{_module_of(function)}").handler
+        context = SimpleNamespace(
+            function_name=function,
+            memory_limit_in_mb=512,
+            invoked_function_arn=_arn_of(function),
+            aws_request_id=f"request-{len(self.invocations)}",
+        )
+        outer, self.calls.function = self.calls.function, function
+        try:
+            with contextlib.redirect_stdout(self.log):
+                return handler(payload, context)
+        finally:
+            self.calls.function = outer
+
+    def _patch(self, patch: pytest.MonkeyPatch, account: Account) -> None:
+        for name, value in _environment(account).items():
+            patch.setenv(name, value)
+        session = _session()
+        self.calls.listen(session)
+        patch.setattr(boto3, "DEFAULT_SESSION", session)
+        forget_clients()
+        patch.setattr(observed, "metrics", Metrics())
+        patch.setattr(observed.logger.registered_handler, "stream", self.log)
+        patch.setattr(pool, "_executor", _InTurn)
+        patch.setattr(wiring, "time", SimpleNamespace(time=lambda: self._now))
+        patch.setattr(time, "sleep", self._pause)
+        patch.setattr(ExecutionWorker, "start", SyncExecutionWorker.start)
+        patch.setattr(AmazonStateLanguageParser, "parse", _parse_once)
+        patch.setattr(lambda_eval_utils, "_invoke_lambda_function", self._invoke_as_lambda)
+
+    def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.let_pass(seconds)
+
+    def _invoke_as_lambda(self, parameters: State, region: str, state_credentials: object) -> State:
+        """Lambda's Invoke, as the interpreter calls it."""
+        del region, state_credentials
+        if len(self.invocations) == MAX_INVOCATIONS:
+            raise RuntimeError(f"more than {MAX_INVOCATIONS} invocations")
+        function = parameters["FunctionName"].rsplit(":", 1)[1]
+        payload = self._plain(function, json.loads(parameters["Payload"]))
+        own = functools.partial(self.invoke, function, payload)
+        result: Any = None
+        failure: State | None = None
+        outside: Exception | None = None
+        try:
+            result = self._plain(function, self._stand_in_for(function)(own))
+        except InvokeError as error:
+            outside = error.error
+        except (ProcessDied, Exception) as error:  # noqa: BLE001 -- as Lambda, which reports whatever ends a function
+            failure = _reported(error)
+            self.log.write(f"[ERROR] {json.dumps(failure)}\n")
+        name = type(outside).__name__ if outside else failure["errorType"] if failure else None
+        self.invocations.append(Invocation(function, payload, result, name))
+        if outside:
+            raise outside
+        if failure:
+            return {"StatusCode": 200, "FunctionError": "Unhandled", "Payload": failure}
+        return {"StatusCode": 200, "ExecutedVersion": "$LATEST", "Payload": result}
+
+    def _stand_in_for(self, function: str) -> StandIn:
+        for place, (name, stand_in) in enumerate(self._stand_ins):
+            if name == function:
+                del self._stand_ins[place]
+                return stand_in
+        return lambda own: own()
+
+    def _plain(self, function: str, value: Any) -> Any:
+        """What is left of a value on its way through JSON: all of it, or the walk fails."""
+        try:
+            plain = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            plain = f"no JSON: {error}"
+        if plain != value:
+            self._broken.append(f"{function}: {plain}")
+        return plain
+
+
+def forget_clients() -> None:
+    """Let the functions make their clients anew, as a new process would."""
+    for made_once in (clients.client, wiring.parameters, wiring.leases, wiring.dispatch):
+        made_once.cache_clear()
+
+
+class _InTurn(Executor):
+    """Does each piece of work when it is handed in."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 -- as every executor, which keeps whatever ended a piece
+            done.set_exception(error)
+        return done
+
+
+def booking(record: str, **attributes: str | State) -> State:
+    """A booking of the mission's example, group A at 15:03:00 for points, but for the attributes given.
+
+    A text is a string attribute; anything else stands as it is, typed.
+    """
+    typical = {
+        "RecordId": {"S": record},
+        "BookingDateUTC": {"S": "2026-09-17"},
+        "BookingTimeUTC": {"S": "15:03:00Z"},
+        "RewardStatus": {"S": "WaitToReward"},
+        "RewardType": {"S": "Point"},
+        "ShopId": {"N": "1001"},
+        "MemberId": {"N": "2001"},
+        "PromotionEngineId": {"N": "3001"},
+        "OrderTime": {"S": "2026-09-17T14:50:00Z"},
+    }
+    return typical | {name: {"S": value} if isinstance(value, str) else value for name, value in attributes.items()}
+
+
+def reads_bookings(call: Call) -> bool:
+    """Whether a call is a query of the bookings index."""
+    return call.request.get("IndexName") == INDEX
+
+
+def worked_example() -> list[State]:
+    """The mission's seven bookings; R1 to R5 lie in the window from 15:00 to 16:00."""
+    a, b, c = ((1001, 2001, 3001), (1001, 2002, 3002), (1002, 2003, 3003))
+    records = (
+        ("R0", "14:59:59Z", "WaitToReward", a, "Point", "14:10"),
+        ("R1", "15:03:00Z", "WaitToReward", a, "Point", "14:50"),
+        ("R2", "15:20:00Z", "WaitToReward", a, "Point", "14:30"),
+        ("R3", "15:45:00Z", "WaitToReward", b, "ECoupon", "15:10"),
+        ("R4", "15:48:00Z", "Rewarded", c, "Point", "15:15"),
+        ("R5", "15:59:00Z", "WaitToReward", c, "Point", "15:30"),
+        ("R6", "16:00:01Z", "WaitToReward", c, "Point", "15:40"),
+    )
+    return [
+        booking(
+            record,
+            BookingTimeUTC=time,
+            RewardStatus=status,
+            RewardType=reward,
+            OrderTime=f"2026-09-17T{ordered}:00Z",
+            **group_of(*group),
+        )
+        for record, time, status, group, reward, ordered in records
+    ]
+
+
+def group_of(shop: int, member: int, engine: int) -> State:
+    """The attributes of a group."""
+    return {"ShopId": {"N": str(shop)}, "MemberId": {"N": str(member)}, "PromotionEngineId": {"N": str(engine)}}
+
+
+_parse_once: Final = functools.cache(AmazonStateLanguageParser.parse)
+"""Reading the definition takes moto longer than to walk it, and it does so for every execution."""
+
+
+def _create_machine() -> str:
+    text = DEFINITION.read_text(encoding="utf-8")
+    definition = json.loads(PLACEHOLDER.sub(lambda found: _arn_of(found[1]), text))
+    definition["TimeoutSeconds"] = WALK_SECONDS
+    created = _own("stepfunctions").create_state_machine(
+        name="dispatch", definition=json.dumps(definition), roleArn=f"arn:aws:iam::{ACCOUNT}:role/machine"
+    )
+    return str(created["stateMachineArn"])
+
+
+def _create_table(name: str, key: list[str], index: list[str]) -> None:
+    def schema(names: list[str]) -> list[State]:
+        return [{"AttributeName": each, "KeyType": "RANGE" if place else "HASH"} for place, each in enumerate(names)]
+
+    indexes = [{"IndexName": INDEX, "KeySchema": schema(index), "Projection": {"ProjectionType": "ALL"}}]
+    _own("dynamodb").create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": attribute, "AttributeType": "S"} for attribute in key + index],
+        KeySchema=schema(key),
+        **({"GlobalSecondaryIndexes": indexes} if index else {}),
+    )
+
+
+def _environment(account: Account) -> dict[str, str]:
+    flags = {
+        "PAGINATION_ENABLED": "PaginationEnabled",
+        "PAGE_SIZE": "PageSize",
+        "GROUPING": "Grouping",
+        "SET_ASIDE_LIMIT": "SetAsideLimit",
+    }
+    return {
+        "BOOKING_TABLE_NAME": BOOKINGS,
+        "BOOKING_INDEX_NAME": INDEX,
+        "BOOKING_KEY_ATTRIBUTES": '["RecordId"]',
+        "LEDGER_TABLE_NAME": LEDGER,
+        "TASK_DATA_BUCKET_NAME": BUCKET,
+        "POINT_TASK_QUEUE_URL": account.urls["Point"],
+        "COUPON_TASK_QUEUE_URL": account.urls["ECoupon"],
+        "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
+        **{f"{variable}_PARAMETER": f"/flags/{name}" for variable, name in flags.items()},
+    }
+
+
+def _sent(route: str, message: State, read: Callable[[str], Any]) -> Sent:
+    data = json.loads(message["Data"])
+    orders = read(data["Key"])["Orders"]
+    group = (data["ShopId"], data["MemberId"], data["PromotionEngineId"])
+    return Sent(route, message["TaskId"], group, tuple(order["RecordId"] for order in orders))
+
+
+def _reported(error: BaseException) -> State:
+    """What Lambda makes of a function's end: the class's name, the text and the stack trace."""
+    if isinstance(error, ProcessDied):
+        return {"errorType": "Runtime.ExitError", "errorMessage": "RequestId: 7 Error: Runtime exited without reason"}
+    if isinstance(error, FunctionError):
+        return {"errorType": error.name, "errorMessage": str(error)}
+    trace = traceback.format_tb(error.__traceback__)
+    return {"errorType": type(error).__name__, "errorMessage": str(error), "stackTrace": trace}
+
+
+def _arn_of(function: str) -> str:
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}"
+
+
+def _module_of(function: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", function).lower()
+
+
+@functools.cache
+def _data_loader() -> Any:
+    """The service models, read once: most of what making a client costs."""
+    return botocore.session.get_session().get_component("data_loader")
+
+
+def _session() -> boto3.Session:
+    core = botocore.session.get_session()
+    core.register_component("data_loader", _data_loader())
+    return boto3.Session(botocore_session=core, region_name=REGION)
+
+
+@functools.cache
+def _own(service: str) -> Any:
+    """A client of the test's own: its calls are neither noted nor made to fail."""
+    create: Callable[..., Any] = _session().client
+    return create(service)
