@@ -1,0 +1,305 @@
+"""The deployed application from outside: what it is given, and the effects that it leaves."""
+
+import json
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from functions.adapters.ledger import DynamoLedger
+from functions.adapters.ledger_table import LedgerTable
+from functions.adapters.task_data import S3TaskData
+from functions.domain.plan import Plan
+from functions.domain.window import Window
+from tests.deployed.wire import Call, Fault, React, Wire
+from tools.deployment import Deployment
+from tools.emulator.access import client_settings, session
+from tools.samples import Item
+from tools.seed import put
+
+EXECUTION_SECONDS: Final = 120.0
+"""The longest wait for the end of an execution.  Half a second is usual."""
+
+QUEUES: Final = {"Point": "PointTaskQueueUrl", "ECoupon": "CouponTaskQueueUrl"}
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An execution that has ended."""
+
+    status: str
+    output: dict[str, Any]
+    error: str | None
+    report: dict[str, Any]
+    """What the cause of a failure says."""
+    started: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as it stands on its queue, and the object that it points at."""
+
+    application: "Application"
+    queue: str
+    body: dict[str, Any]
+    data: dict[str, Any]
+    message_group: str
+
+    @property
+    def content(self) -> bytes:
+        """The object as it was written."""
+        return self.application.content(self.data["Key"])
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The object as JSON; no digit of a number is lost."""
+        content: dict[str, Any] = json.loads(self.content, parse_float=Decimal)
+        return content
+
+    @property
+    def records(self) -> list[str]:
+        """The records in the object's order."""
+        return _records(self.content)
+
+
+class Effects(NamedTuple):
+    """The records of a window by the places that hold them; one that is held twice stands there twice."""
+
+    on_queues: list[str]
+    in_bucket: list[str]
+    in_ledger: list[str]
+    """Of the finished plans."""
+
+
+NOWHERE: Final = Effects([], [], [])
+
+
+def everywhere(*records: str) -> Effects:
+    """The effects where these records, and no others, were dispatched once each."""
+    return Effects(sorted(records), sorted(records), sorted(records))
+
+
+def forbid_uploads_of(member: str) -> React:
+    """The upload of the task of a member of `Day.book` is refused for good."""
+    header = f'"MemberId":"member-{member}"'.encode()
+    return lambda call: Fault.FORBIDDEN if call.operation == "PutObject" and header in call.request["Body"] else None
+
+
+class Application:
+    """What was deployed.  Its functions call AWS over the wire."""
+
+    def __init__(self, deployment: Deployment, wire: Wire) -> None:
+        self.outputs: Final = deployment.outputs
+        self.endpoint: Final = deployment.endpoint
+        self.wire: Final = wire
+        self._days = count()
+        self._ledger = DynamoLedger(
+            LedgerTable(self.client("dynamodb"), self.outputs["LedgerTableName"], time.time),
+            S3TaskData(self.client("s3"), self.outputs["TaskDataBucketName"]),
+        )
+
+    def client(self, service: str) -> Any:
+        """A client that may do everything."""
+        return _client(service, self.endpoint)
+
+    def functions(self) -> dict[str, dict[str, Any]]:
+        """The configuration of each function, by the module of its handler."""
+        pages = self.client("lambda").get_paginator("list_functions").paginate()
+        ours = [each for page in pages for each in page["Functions"] if each["Handler"].startswith("functions.")]
+        return {function["Handler"].split(".")[2]: function for function in ours}
+
+    def use_the_wire(self) -> None:
+        """Let every function call AWS over the wire."""
+        for function in self.functions().values():
+            variables = {**function["Environment"]["Variables"], "AWS_ENDPOINT_URL": self.wire.endpoint}
+            self.client("lambda").update_function_configuration(
+                FunctionName=function["FunctionName"], Environment={"Variables": variables}
+            )
+
+    def new_day(self) -> "Day":
+        """A date that is this test's own, with its neighbours."""
+        return Day(self, date(2031, 1, 2) + timedelta(days=3 * next(self._days)))
+
+    def book(self, *bookings: Item) -> None:
+        """Put bookings into the table."""
+        put(self.client("dynamodb"), self.outputs["BookingTableName"], bookings)
+
+    def start(self, run_input: Any) -> str:
+        """Start an execution."""
+        started = self.client("stepfunctions").start_execution(
+            stateMachineArn=self.outputs["DispatchStateMachineArn"], input=json.dumps(run_input)
+        )
+        return str(started["executionArn"])
+
+    def end(self, execution: str) -> Execution:
+        """An execution, when it has ended."""
+        deadline = time.monotonic() + EXECUTION_SECONDS
+        while time.monotonic() < deadline:
+            described = self.client("stepfunctions").describe_execution(executionArn=execution)
+            if described["status"] != "RUNNING":
+                return Execution(
+                    status=described["status"],
+                    output=json.loads(described.get("output") or "{}"),
+                    error=described.get("error"),
+                    report=_report(described.get("cause")),
+                    started=described["startDate"].astimezone(UTC),
+                )
+            time.sleep(0.05)
+        pytest.fail(f"{execution} did not end")
+
+    def run(self, run_input: Any) -> Execution:
+        """Start an execution and wait for its end."""
+        return self.end(self.start(run_input))
+
+    def tasks(self, window_start: str) -> list[Task]:
+        """The tasks of a window that stand on the queues.  None is received."""
+        return [task for queue in QUEUES for task in self._tasks(queue) if task.data["WindowStart"] == window_start]
+
+    def effects(self, window_start: str) -> Effects:
+        """What the runs of a window did."""
+        prefix = f"tasks/{window_start[:10]}/{window_start[11:13]}/"
+        finished = [plan for plan in self.plans(window_start) if plan.finished]
+        return Effects(
+            on_queues=sorted(record for task in self.tasks(window_start) for record in task.records),
+            in_bucket=sorted(record for key in self.keys(prefix) for record in _records(self.content(key))),
+            in_ledger=sorted(_name(json.loads(v.key)["RecordId"]) for plan in finished for _, v in plan.members),
+        )
+
+    def keys(self, prefix: str) -> list[str]:
+        """The keys of the bucket that begin so."""
+        pages = self.client("s3").get_paginator("list_objects_v2")
+        found = pages.paginate(Bucket=self.outputs["TaskDataBucketName"], Prefix=prefix)
+        return [content["Key"] for page in found for content in page.get("Contents", ())]
+
+    def content(self, key: str) -> bytes:
+        """An object of the bucket."""
+        answer = self.client("s3").get_object(Bucket=self.outputs["TaskDataBucketName"], Key=key)
+        content: bytes = answer["Body"].read()
+        return content
+
+    def plans(self, window_start: str) -> list[Plan]:
+        """The plans of a window's runs."""
+        return self._ledger.plans(Window.starting(window_start))
+
+    def ledger_partitions(self) -> set[str]:
+        """The partition keys of all rows of the ledger."""
+        pages = self.client("dynamodb").get_paginator("scan").paginate(TableName=self.outputs["LedgerTableName"])
+        return {row["Pk"]["S"] for page in pages for row in page["Items"]}
+
+    @contextmanager
+    def parameter(self, output: str, value: str | None) -> Iterator[None]:
+        """Another value of a parameter, or none, for the length of a block."""
+        name, ssm = self.outputs[output], self.client("ssm")
+        before = ssm.get_parameter(Name=name)["Parameter"]["Value"]
+        if value is None:
+            ssm.delete_parameter(Name=name)
+        else:
+            self.set_parameter(output, value)
+        try:
+            yield
+        finally:
+            self.set_parameter(output, before)
+
+    def set_parameter(self, output: str, value: str) -> None:
+        """Give a parameter another value."""
+        self.client("ssm").put_parameter(Name=self.outputs[output], Value=value, Type="String", Overwrite=True)
+
+    def is_query_of_bookings(self, call: Call) -> bool:
+        """Whether a call reads a page of the index."""
+        return call.operation == "Query" and call.request["TableName"] == self.outputs["BookingTableName"]
+
+    def is_send(self, call: Call, queue: str) -> bool:
+        """Whether a call sends tasks to a queue."""
+        return call.operation == "SendMessageBatch" and call.request["QueueUrl"] == self.outputs[QUEUES[queue]]
+
+    def _tasks(self, queue: str) -> Iterator[Task]:
+        query = urllib.parse.urlencode({"QueueUrl": self.outputs[QUEUES[queue]]})
+        address = f"{self.endpoint}/_ministack/sqs/messages?{query}"
+        with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 - the emulator's own address
+            accounts = json.load(answer)["messages"]
+        queues = [each for regions in accounts.values() for queues in regions.values() for each in queues.values()]
+        for message in (message for messages in queues for message in messages):
+            body = json.loads(message["Body"])
+            yield Task(self, queue, body, json.loads(body["Data"]), message["MessageGroupId"])
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A date that is one test's own.  Its records are `<name>@<date>`; the tests see their names."""
+
+    application: Application
+    date: date
+
+    @property
+    def next(self) -> "Day":
+        """The date after it."""
+        return Day(self.application, self.date + timedelta(days=1))
+
+    def book(self, name: str, time_of_day: str, member: str = "a", **attributes: str | dict[str, Any]) -> None:
+        """Book a reward; attributes are texts or typed values.  A name that is booked already is booked anew."""
+        typed = {key: {"S": value} if isinstance(value, str) else value for key, value in attributes.items()}
+        booking = {
+            "RecordId": {"S": f"{name}@{self.date}"},
+            "ShopId": {"N": "1001"},
+            "MemberId": {"S": f"member-{member}"},
+            "PromotionEngineId": {"N": "3001"},
+            "BookingDateUTC": {"S": str(self.date)},
+            "BookingTimeUTC": {"S": time_of_day},
+            "RewardStatus": {"S": "WaitToReward"},
+            "RewardType": {"S": "Point"},
+            "OrderTime": {"S": "2030-12-24T08:00:00+08:00"},
+            "OrderId": {"S": f"order-{name}@{self.date}"},
+            "Amount": {"N": "27182.81828"},
+        }
+        self.application.book({**booking, **typed})
+
+    def window(self, hour: int) -> str:
+        """The start of the window of an hour, e.g. `2031-01-02T08:00:00Z`."""
+        return f"{self.date}T{hour:02}:00:00Z"
+
+    def start(self, hour: int, **fields: Any) -> str:
+        """Start the run of an hour's window, in the minute after it."""
+        midnight = datetime(self.date.year, self.date.month, self.date.day, tzinfo=UTC)
+        after = midnight + timedelta(hours=hour + 1, minutes=1, seconds=10)
+        return self.application.start({"ExecuteTime": f"{after:%Y-%m-%dT%H:%M:%SZ}", **fields})
+
+    def run(self, hour: int, **fields: Any) -> Execution:
+        """Run an hour's window."""
+        return self.application.end(self.start(hour, **fields))
+
+    def tasks(self, hour: int) -> list[Task]:
+        """The tasks of an hour that stand on the queues."""
+        return self.application.tasks(self.window(hour))
+
+    def effects(self, hour: int) -> Effects:
+        """What the runs of an hour did."""
+        return self.application.effects(self.window(hour))
+
+
+def _records(content: bytes) -> list[str]:
+    return [_name(order["RecordId"]) for order in json.loads(content)["Orders"]]
+
+
+def _name(record_id: str) -> str:
+    return record_id.partition("@")[0]
+
+
+def _report(cause: str | None) -> dict[str, Any]:
+    """The JSON in the message of the function that the failure ended in."""
+    report: dict[str, Any] = json.loads(json.loads(cause)["errorMessage"]) if cause else {}
+    return report
+
+
+@cache
+def _client(service: str, endpoint: str) -> Any:
+    make: Any = session().client
+    return make(service, **client_settings(endpoint))

@@ -1,0 +1,80 @@
+"""One instance for all tests of this folder: an embedded AWS of its own, which enforces every function's rights."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.deployed.application import Application, Day
+from tests.deployed.wire import Wire
+from tools.bundle import build, local_target
+from tools.filelock import LockedError, exclusive
+from tools.local import stop, up
+from tools.workspace import ROOT, Workspace
+
+LAST = ("test_readme", "test_logs", "test_stop")
+"""The modules that come after all others, in this order."""
+
+_STOP_WITH_THE_PARENT = """
+import sys
+from pathlib import Path
+from tools.local import stop
+from tools.workspace import Workspace
+sys.stdin.read()
+stop(Workspace(Path(sys.argv[1])))
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        if Path(__file__).parent not in item.path.parents:
+            return 0
+        return 2 + LAST.index(item.path.stem) if item.path.stem in LAST else 1
+
+    items.sort(key=rank)
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """Where the instance lives, apart from a developer's.  Of pytest-xdist's workers only one gets it."""
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    try:
+        with exclusive(common / "deployed.lock"):
+            yield Workspace(tmp_path_factory.mktemp("deployed"))
+    except LockedError:
+        pytest.fail("the tests of one instance must run in one process: leave out -n, or give -n 0")
+
+
+@pytest.fixture(scope="session")
+def application(workspace: Workspace) -> Iterator[Application]:
+    build(local_target())
+    with _stopped_at_the_end(workspace):
+        deployment = up(workspace, enforce_iam=True)
+        wire = Wire(deployment.endpoint)
+        with wire.serving():
+            application = Application(deployment, wire)
+            application.use_the_wire()
+            yield application
+
+
+@pytest.fixture
+def day(application: Application) -> Day:
+    return application.new_day()
+
+
+@contextmanager
+def _stopped_at_the_end(workspace: Workspace) -> Iterator[None]:
+    """Stop the instance behind a block, and also when this process is killed: then the watcher's input ends."""
+    command = [sys.executable, "-c", _STOP_WITH_THE_PARENT, str(workspace.directory)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True) as watcher:  # noqa: S603 - our own command
+        assert watcher.stdin is not None
+        try:
+            yield
+        finally:
+            stop(workspace)
+            watcher.kill()

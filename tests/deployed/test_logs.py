@@ -1,0 +1,64 @@
+"""The logs of all that ran before, failed runs too: they hold nothing of a booking."""
+
+import re
+
+from tests.deployed.application import Application, Day, forbid_uploads_of
+
+LEAST_LENGTH = 5
+"""A shorter value, such as the number of a shop, stands in a log for other things too."""
+FULL_HOUR = re.compile(r"[0-9-]{10}T[0-9]{2}:00:00Z")
+"""A window's start or end."""
+SAID_BY_THE_RUN = ("BookingDateUTC", "BookingTimeUTC", "RewardStatus", "RewardType")
+"""Attributes whose values are a window's, or one of a few words."""
+
+
+def words(text: str) -> set[str]:
+    return {word.strip(".:") for word in re.split(r"[\s\"\\,;{}()\[\]=<>']+", text)}
+
+
+def logged(application: Application) -> dict[str, str]:
+    """All that stands in each log group of the functions."""
+    logs = application.client("logs")
+    groups = {function["LoggingConfig"]["LogGroup"] for function in application.functions().values()}
+    pages = {group: logs.get_paginator("filter_log_events").paginate(logGroupName=group) for group in groups}
+    return {
+        group: "\n".join(event["message"] for page in of_group for event in page["events"])
+        for group, of_group in pages.items()
+    }
+
+
+def booked(application: Application) -> set[str]:
+    """The ids, amounts and times of every booking."""
+    pages = (
+        application.client("dynamodb").get_paginator("scan").paginate(TableName=application.outputs["BookingTableName"])
+    )
+    values = (
+        value.get("S") or value.get("N") or ""
+        for page in pages
+        for booking in page["Items"]
+        for name, value in booking.items()
+        if name not in SAID_BY_THE_RUN
+    )
+    return {value for value in values if len(value) >= LEAST_LENGTH and not FULL_HOUR.fullmatch(value)}
+
+
+def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_token(
+    application: Application, day: Day
+) -> None:
+    for number in range(1, 4):
+        day.book(f"R{number}", f"08:0{number}:00Z", f"logged-{number}")
+        day.book(f"S{number}", f"10:0{number}:00Z", f"logged-{number}")
+    with application.wire.reacting(forbid_uploads_of("logged-3")):
+        failed = day.run(8, PageSize=2)
+    outputs = [day.run(8, PageSize=2).output, day.run(10, PaginationEnabled=False).output]
+
+    values, logs = booked(application), logged(application)
+    found = {group: words(text) & values for group, text in logs.items()}
+
+    assert (failed.status, failed.report["Token"]["RecordId"]) == ("FAILED", {"S": f"R2@{day.date}"})
+    assert all(output["RunId"] in "".join(logs.values()) for output in (failed.report, *outputs))
+    assert {f"R2@{day.date}", "member-logged-3", "order-S1@" + str(day.date), "27182.81828"} < values
+    (of_failures,) = [group for group in logs if "ReportFailure" in group]
+    assert f"R2@{day.date}" in found[of_failures]
+    assert all(re.fullmatch(r"R2@[0-9-]{10}", value) for value in found.pop(of_failures))
+    assert set().union(*found.values()) == set()

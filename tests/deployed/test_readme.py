@@ -1,0 +1,132 @@
+"""The README's own words: its commands, its inputs, its picture."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import stat
+import subprocess
+from itertools import pairwise
+
+from functions.domain.errors import ERRORS_BY_NAME
+from infra.stage import Stage
+from tests.deployed.application import Application
+from tools.picture import with_chart
+from tools.workspace import ROOT, Workspace
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [
+    shlex.split(line, comments=True)
+    for block in re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    for line in block.replace("\\\n", " ").splitlines()
+]
+
+COMMAND_SECONDS = 240.0
+"""The longest that a command may take.  The longest of them, `make run`, takes twenty."""
+GENERATED = "2026-09-18T09:00:00Z"
+
+
+def make(target: str, workspace: Workspace) -> str:
+    """What a command prints; its state is in `workspace`."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    with subprocess.Popen(  # noqa: S603 - the README's own command
+        ["make", target],  # noqa: S607 - as a reader types it
+        cwd=ROOT,
+        env={**inherited, "DISPATCHER_STATE_DIR": str(workspace.directory)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            printed, _ = process.communicate(timeout=COMMAND_SECONDS)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, printed
+    return printed
+
+
+def row(printed: str, label: str) -> list[str]:
+    """The two columns of a line of the printed summary."""
+    (line,) = [line for line in printed.splitlines() if line.strip().startswith(label)]
+    return line.split()[-2:]
+
+
+def test_every_make_command_is_a_target_that_make_help_lists(workspace: Workspace) -> None:
+    named = {command[1] for command in COMMANDS if command and command[0] == "make"}
+    named |= set(re.findall(r"`make ([a-z-]+)`", README))
+    listed = set(re.findall(r"^make ([a-z-]+)", make("help", workspace), re.MULTILINE))
+
+    assert {"run", "test", "deploy", "destroy", "up", "stop"} <= named <= listed
+
+
+def test_make_run_dispatches_both_samples_and_again_it_makes_no_task(
+    application: Application, workspace: Workspace
+) -> None:
+    printed = make("run", workspace)
+
+    assert row(printed, "Bookings evaluated") == ["5", "10,000"]
+    assert row(printed, "Window from") == ["2026-09-17T15:00:00Z", GENERATED]
+    assert row(printed, "set aside") == ["0", "20"]
+    waiting, dispatched, sent = (
+        int(row(printed, label)[1].replace(",", "")) for label in ("Bookings waiting", "dispatched now", "Tasks sent")
+    )
+    tasks = application.tasks(GENERATED)
+    assert waiting == dispatched + 20
+    assert dispatched == sum(task.data["OrderCount"] for task in tasks)
+    assert sent == len(tasks) == len(application.keys("tasks/2026-09-18/09/"))
+    planned = [record for plan in application.plans(GENERATED) for record in plan.members]
+    assert dispatched == len(planned) == len(set(planned))
+    assert '"RecordId": "R2"' in printed
+    for place in ("TaskDataBucketName", "PointTaskQueueUrl", "LedgerTableName", "DispatchStateMachineArn"):
+        assert application.outputs[place] in printed
+
+    again = make("run", workspace)
+
+    assert row(again, "dispatched before") == ["4", row(printed, "dispatched now")[1]]
+    assert row(again, "Tasks sent") == ["0", "0"]
+    assert len(application.tasks(GENERATED)) == sent
+
+
+def test_each_input_by_hand_runs_the_hour_beside_it(application: Application) -> None:
+    inputs = re.findall(r"^\| `(\{.*?\})` \| (.*) \|$", README, re.MULTILINE)
+    runs = [application.run({**json.loads(text), "DryRun": True}) for text, _ in inputs]
+
+    said = [re.findall(r"(\d\d:00) (?:to|UTC)", hour) for _, hour in inputs]
+    done = [[run.output[edge][11:16] for edge in ("WindowStart", "WindowEnd")] for run in runs]
+    assert said == [[], *done[1:]]
+    assert done[0][1] == f"{runs[0].started:%H}:00"
+    assert len(runs) == 3
+
+
+def test_each_error_name_is_told_who_acts() -> None:
+    rows = re.findall(r"^\| (`[A-Z].*?) \| \S", README, re.MULTILINE)
+
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(ERRORS_BY_NAME)
+
+
+def test_the_settings_of_an_existing_table_are_those_of_the_stage() -> None:
+    (command,) = [command for command in COMMANDS if command[:3] == ["npx", "cdk", "deploy"]]
+    context = dict(setting.split("=", 1) for flag, setting in pairwise(command) if flag == "-c")
+
+    stage = Stage.from_context(context.get)
+
+    assert stage.name == "Production"
+    assert stage.existing_bookings is not None
+    assert stage.existing_bookings.key_attributes == ("RecordId",)
+
+
+def test_the_picture_is_the_machines() -> None:
+    definition = json.loads((ROOT / "statemachine" / "dispatch.asl.json").read_text(encoding="utf-8"))
+
+    assert with_chart(README, definition) == README
+
+
+def test_ci_runs_make_test() -> None:
+    script = ROOT / ".ci" / "run"
+
+    assert script.stat().st_mode & stat.S_IXUSR
+    assert "make test" in script.read_text(encoding="utf-8").splitlines()
