@@ -1,11 +1,13 @@
 """One instance for all tests of this folder: an embedded AWS of its own, which enforces every function's rights."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -18,6 +20,12 @@ from tools.workspace import ROOT, Workspace
 
 LAST = ("test_readme", "test_logs", "test_stop")
 """The modules that come after all others, in this order."""
+
+COMMAND_SECONDS = 240.0
+"""The longest that a command may take.  `make run`, the longest of them, takes twenty on an idle machine."""
+
+Make: TypeAlias = Callable[[str], str]
+"""Runs a command of the Makefile, and returns what it printed."""
 
 _STOP_WITH_THE_PARENT = """
 import sys
@@ -65,6 +73,34 @@ def application(workspace: Workspace) -> Iterator[Application]:
 @pytest.fixture
 def day(application: Application) -> Day:
     return application.new_day()
+
+
+@pytest.fixture
+def make(workspace: Workspace) -> Make:
+    """`make` as a reader of the README calls it, but on the tests' own instance."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment = {**inherited, "DISPATCHER_STATE_DIR": str(workspace.directory)}
+
+    def run(target: str) -> str:
+        with subprocess.Popen(  # noqa: S603 - a command of the README
+            ["make", target],  # noqa: S607 - as a reader types it
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                printed, _ = process.communicate(timeout=COMMAND_SECONDS)
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+        assert process.returncode == 0, printed
+        return printed
+
+    return run
 
 
 @contextmanager

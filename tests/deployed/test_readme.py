@@ -1,19 +1,17 @@
 """The README's own words: its commands, its inputs, its picture."""
 
 import json
-import os
 import re
 import shlex
-import signal
 import stat
-import subprocess
 from itertools import pairwise
 
 from functions.domain.errors import ERRORS_BY_NAME
 from infra.stage import Stage
 from tests.deployed.application import Application
+from tests.deployed.conftest import Make
 from tools.picture import with_chart
-from tools.workspace import ROOT, Workspace
+from tools.workspace import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -22,31 +20,7 @@ COMMANDS = [
     for line in block.replace("\\\n", " ").splitlines()
 ]
 
-COMMAND_SECONDS = 240.0
-"""The longest that a command may take.  The longest of them, `make run`, takes twenty."""
 GENERATED = "2026-09-18T09:00:00Z"
-
-
-def make(target: str, workspace: Workspace) -> str:
-    """What a command prints; its state is in `workspace`."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    with subprocess.Popen(  # noqa: S603 - the README's own command
-        ["make", target],  # noqa: S607 - as a reader types it
-        cwd=ROOT,
-        env={**inherited, "DISPATCHER_STATE_DIR": str(workspace.directory)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            printed, _ = process.communicate(timeout=COMMAND_SECONDS)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 0, printed
-    return printed
 
 
 def row(printed: str, label: str) -> list[str]:
@@ -55,18 +29,16 @@ def row(printed: str, label: str) -> list[str]:
     return line.split()[-2:]
 
 
-def test_every_make_command_is_a_target_that_make_help_lists(workspace: Workspace) -> None:
+def test_every_make_command_is_a_target_that_make_help_lists(make: Make) -> None:
     named = {command[1] for command in COMMANDS if command and command[0] == "make"}
     named |= set(re.findall(r"`make ([a-z-]+)`", README))
-    listed = set(re.findall(r"^make ([a-z-]+)", make("help", workspace), re.MULTILINE))
+    listed = set(re.findall(r"^make ([a-z-]+)", make("help"), re.MULTILINE))
 
     assert {"run", "test", "deploy", "destroy", "up", "stop"} <= named <= listed
 
 
-def test_make_run_dispatches_both_samples_and_again_it_makes_no_task(
-    application: Application, workspace: Workspace
-) -> None:
-    printed = make("run", workspace)
+def test_make_run_dispatches_both_samples_and_again_it_makes_no_task(application: Application, make: Make) -> None:
+    printed = make("run")
 
     assert row(printed, "Bookings evaluated") == ["5", "10,000"]
     assert row(printed, "Window from") == ["2026-09-17T15:00:00Z", GENERATED]
@@ -84,7 +56,7 @@ def test_make_run_dispatches_both_samples_and_again_it_makes_no_task(
     for place in ("TaskDataBucketName", "PointTaskQueueUrl", "LedgerTableName", "DispatchStateMachineArn"):
         assert application.outputs[place] in printed
 
-    again = make("run", workspace)
+    again = make("run")
 
     assert row(again, "dispatched before") == ["4", row(printed, "dispatched now")[1]]
     assert row(again, "Tasks sent") == ["0", "0"]
