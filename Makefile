@@ -15,7 +15,7 @@ NODE_PACKAGES := node_modules/.installed-$(shell cksum < package-lock.json | tr 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help run up stop test check setup synth deploy destroy bench-memory bundle-local bundle-aws
+.PHONY: help run up stop find test check crash-test soak setup synth deploy destroy bench-memory bundle-local bundle-aws
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -29,14 +29,19 @@ up: bundle-local $(NODE_PACKAGES) ## start the embedded AWS and deploy the appli
 stop: ## end the embedded AWS; what it holds is gone
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m tools.local stop; else echo "No embedded AWS was running."; fi
 
+find: $(PACKAGES) ## say what became of one booking: make find RECORD=B00042
+	@$(BIN)/python -m tools.find $(RECORD)
+
 test: check setup ## run everything that CI runs
-	@$(BIN)/pytest --quiet --ignore=tests/unit
+	@$(BIN)/pytest --quiet -n 2 tests/contract tests/machine
+	@$(BIN)/pytest --quiet tests/infra tests/emulator tests/crash
+	@$(BIN)/pytest --quiet tests/deployed
 
 check: $(PACKAGES) ## lint, check the types and run the fast tests
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/pytest --quiet tests/unit
+	@$(BIN)/pytest --quiet -n 2 tests/unit
 
 setup: bundle-local bundle-aws $(NODE_PACKAGES) ## install and bundle all that the other commands need
 
@@ -48,6 +53,12 @@ deploy: bundle-aws $(NODE_PACKAGES) ## deploy to the AWS account of your profile
 
 destroy: bundle-aws $(NODE_PACKAGES) ## remove what `make deploy` made, data included
 	@$(CDK) destroy $(SANDBOX)
+
+crash-test: $(PACKAGES) ## let every AWS call of a run go wrong in every way, and go on from there
+	@$(BIN)/python -m tests.crash points
+
+soak: $(PACKAGES) ## dispatch through 2,000 random schedules of faults, changes and rival runs
+	@$(BIN)/python -m tests.crash soak
 
 bench-memory: $(PACKAGES) ## measure the memory of the full path and of the page path
 	@$(BIN)/python -m benchmarks.memory
@@ -61,7 +72,7 @@ bundle-aws: $(PACKAGES)
 $(PACKAGES): $(BIN)/python
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { \
 		echo "Python 3.11 or newer is needed, and $(PYTHON) is not. Name one: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
-	@echo "Installing the Python packages ..."
+	@echo "Installing the Python packages (about two minutes and 1.2 GB, once) ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --requirement requirements.txt
 	@touch $@

@@ -27,7 +27,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 
 from functions.adapters.clients import client
-from functions.domain.budget import WINDOW_LEASE_SECONDS
+from functions.domain.budget import WINDOW_FUNCTION_SECONDS
 from functions.domain.run import Others, Path, Progress, Run
 from functions.domain.window import Window
 from functions.handlers import dispatch_page, dispatch_window, wiring
@@ -47,25 +47,27 @@ _CONTEXT: Final = SimpleNamespace(
     memory_limit_in_mb=1024,
     invoked_function_arn="arn:aws:lambda:eu-central-1:111122223333:function:dispatch",
     aws_request_id="benchmark",
+    get_remaining_time_in_millis=lambda: WINDOW_FUNCTION_SECONDS * 1000,
 )
 
 
 def dispatch_hour(path: Path, bookings: int) -> dict[str, Any]:
     """Dispatch an hour as the state machine does: one warm process, one call after the other until no token is left."""
     aws = GeneratedAws(bookings)
-    for service in ("dynamodb", "s3", "sqs"):
+    for service in ("dynamodb", "s3", "sqs", "ssm"):
         client(service).meta.events.register("before-send", aws.answer)
     wiring.dispatch()
     handler = dispatch_page.handler if path is Path.PAGED else dispatch_window.handler
     run = Run(
         run_id="20260917T160110Z-benchmark",
+        execution_id="20260917T160110Z-benchmark",
         started_at="2026-09-17T16:01:10Z",
         window=_WINDOW,
         path=path,
         page_size=_PAGE_SIZE,
         dry_run=False,
         set_aside_limit=0,
-        lease_seconds=WINDOW_LEASE_SECONDS,
+        lease_seconds=path.lease_seconds,
     )
     progress = Progress().to_state()
     base = peak_rss()
@@ -88,6 +90,7 @@ class GeneratedAws:
         self.objects = 0
         self.messages = 0
         self._bookings = bookings
+        self._attempt: Any = None
         self._counting = threading.Lock()
 
     def answer(self, request: Any, event_name: str, **_: Any) -> AWSResponse:
@@ -105,8 +108,12 @@ class GeneratedAws:
                 self._count(objects=1)
             case "SendMessageBatch":
                 content = self._send_message_batch(json.loads(request.body))
-            case "GetItem" | "TransactWriteItems":
-                content = b"{}"
+            case "TransactWriteItems":
+                content = self._transact_write_items(json.loads(request.body))
+            case "GetItem":
+                content = self._get_item(json.loads(request.body))
+            case "GetParameters":
+                content = b'{"Parameters":[],"InvalidParameters":[]}'
             case operation:
                 raise NotImplementedError(operation)
         return AWSResponse(request.url, HTTPStatus.OK, HTTPHeaders(), _Raw(content))
@@ -118,6 +125,17 @@ class GeneratedAws:
         start_key = request.get("ExclusiveStartKey")
         start = int(start_key["RecordId"]["S"]) + 1 if start_key else 0
         return query_answer(start, request["Limit"], self._bookings)
+
+    def _transact_write_items(self, request: dict[str, Any]) -> bytes:
+        """Every condition holds; which attempt set the fence is kept."""
+        for write in request["TransactItems"]:
+            self._attempt = write.get("Put", {}).get("Item", {}).get("Attempt", self._attempt)
+        return b"{}"
+
+    def _get_item(self, request: dict[str, Any]) -> bytes:
+        """The fence, or no plan yet."""
+        item = {"Item": {"Attempt": self._attempt}} if request["Key"]["Pk"]["S"].startswith("fence#") else {}
+        return json.dumps(item).encode()
 
     def _send_message_batch(self, request: dict[str, Any]) -> bytes:
         accepted = [{"Id": entry["Id"], "MessageId": entry["Id"]} for entry in request["Entries"]]

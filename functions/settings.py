@@ -29,16 +29,23 @@ class LedgerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NotifierSettings:
+    """Of the functions that tell a person."""
+
+    alarm_topic_arn: str
+
+
+@dataclass(frozen=True, slots=True)
 class DispatchSettings:
     """Of the functions that read bookings and dispatch them."""
 
     booking_table_name: str
     booking_index_name: str
     booking_key_attributes: tuple[str, ...]
-    ledger_table_name: str
     task_data_bucket_name: str
     point_task_queue_url: str
     coupon_task_queue_url: str
+    stop_parameter: str
 
 
 def load(kind: type[_Settings], environment: Mapping[str, str] = os.environ) -> _Settings:

@@ -1,9 +1,11 @@
-"""The six functions: what each is given to read, and what each may do."""
+"""The functions: what each is given to read, and what each may do."""
 
 import json
 from collections.abc import Mapping
 from typing import Final
 
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from functions.domain.budget import PAGE_FUNCTION_SECONDS, SMALL_FUNCTION_SECONDS, WINDOW_FUNCTION_SECONDS
@@ -20,13 +22,12 @@ WINDOW: Final = Size(WINDOW_FUNCTION_SECONDS, 3008)
 """The full read holds the whole hour.  More memory a new account does not grant to one function."""
 
 TAKE_LEASES: Final = ("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem")
-RELEASE_LEASES: Final = ("dynamodb:DeleteItem",)
-KEEP_PLANS: Final = (
-    *TAKE_LEASES,
-    "dynamodb:BatchGetItem",
-    "dynamodb:ConditionCheckItem",
-    "dynamodb:GetItem",
-)
+END_RUN: Final = ("dynamodb:DeleteItem", "dynamodb:UpdateItem")
+SEE_PLANS: Final = ("dynamodb:Query",)
+FIND_RUN: Final = ("dynamodb:GetItem",)
+KEEP_PLANS: Final = (*TAKE_LEASES, "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem")
+ASK_FOR_PLAN: Final = ("dynamodb:GetItem",)
+"""A page's; the chunks of a whole window are listed."""
 
 WRITTEN_PREFIXES: Final = ("tasks/", "set-aside/", "plans/")
 READ_PREFIXES: Final = ("plans/",)
@@ -45,12 +46,12 @@ class Functions(Construct):
         parameters: RunParameters,
         storage: Storage,
         queues: TaskQueues,
+        alarms: sns.Topic,
     ) -> None:
         super().__init__(scope, construct_id)
         self._stage = stage
         self._code = BundleCode(bundle)
-        self.arns: dict[str, str] = {}
-        """Each function's ARN by the function's name."""
+        self.by_name: dict[str, lambda_.Function] = {}
 
         flags = {
             "PAGINATION_ENABLED_PARAMETER": parameters.pagination_enabled,
@@ -63,13 +64,29 @@ class Functions(Construct):
         plan.allow(["ssm:GetParameters"], [parameter.parameter_arn for parameter in flags.values()])
 
         ledger = {"LEDGER_TABLE_NAME": storage.ledger.table_name}
-        for name, module, actions, description in (
-            ("TakeLeases", "take_leases", TAKE_LEASES, "Takes both edges of the window for the run."),
-            ("SummarizeRun", "summarize_run", RELEASE_LEASES, "Sums up a run and gives its edges back."),
-            ("ReportFailure", "report_failure", RELEASE_LEASES, "Records a failure, gives the edges back."),
+        telling = ledger | {"ALARM_TOPIC_ARN": alarms.topic_arn}
+        for name, module, actions, environment, description in (
+            ("TakeLeases", "take_leases", TAKE_LEASES, ledger, "Takes both edges of the window for the run."),
+            ("SummarizeRun", "summarize_run", END_RUN, ledger, "Sums up a run and gives its edges back."),
+            (
+                "ReportFailure",
+                "report_failure",
+                SEE_PLANS + END_RUN,
+                telling,
+                "Notes a failure, gives the edges back, tells.",
+            ),
+            (
+                "RecordEnd",
+                "record_end",
+                FIND_RUN + SEE_PLANS + END_RUN,
+                telling,
+                "Does so for an execution that just died.",
+            ),
         ):
-            function = self._function(name, module, SMALL, ledger, description)
+            function = self._function(name, module, SMALL, environment, description)
             function.allow(actions, [storage.ledger.table_arn])
+            if environment is telling:
+                function.allow(["sns:Publish"], [alarms.topic_arn])
 
         dispatch = ledger | {
             "BOOKING_TABLE_NAME": storage.bookings.table.table_name,
@@ -78,17 +95,25 @@ class Functions(Construct):
             "TASK_DATA_BUCKET_NAME": storage.task_data.bucket_name,
             "POINT_TASK_QUEUE_URL": queues.point.queue.queue_url,
             "COUPON_TASK_QUEUE_URL": queues.coupon.queue.queue_url,
+            "STOP_PARAMETER": parameters.stop.parameter_name,
         }
-        for name, module, size, description in (
-            ("DispatchPage", "dispatch_page", PAGE, "Reads one page of bookings and dispatches it."),
-            ("DispatchWindow", "dispatch_window", WINDOW, "Reads a whole window and dispatches it."),
+        for name, module, size, plan_actions, description in (
+            (
+                "DispatchPage",
+                "dispatch_page",
+                PAGE,
+                ASK_FOR_PLAN + KEEP_PLANS,
+                "Reads one page of bookings and dispatches it.",
+            ),
+            ("DispatchWindow", "dispatch_window", WINDOW, KEEP_PLANS, "Reads a whole window and dispatches it."),
         ):
             function = self._function(name, module, size, dispatch, description)
             function.allow(["dynamodb:Query"], [storage.bookings.index_arn])
-            function.allow(KEEP_PLANS, [storage.ledger.table_arn])
+            function.allow(plan_actions, [storage.ledger.table_arn])
             function.allow_objects("s3:PutObject", storage.task_data, WRITTEN_PREFIXES)
             function.allow_objects("s3:GetObject", storage.task_data, READ_PREFIXES)
             function.allow(["sqs:SendMessage"], queues.arns)
+            function.allow(["ssm:GetParameters"], [parameters.stop.parameter_arn])
 
     def _function(
         self, name: str, module: str, size: Size, environment: Mapping[str, str], description: str
@@ -103,5 +128,5 @@ class Functions(Construct):
             size=size,
             environment=environment,
         )
-        self.arns[name] = function.function.function_arn
+        self.by_name[name] = function.function
         return function

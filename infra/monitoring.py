@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
@@ -25,12 +24,12 @@ class Monitoring(Construct):
         scope: Construct,
         construct_id: str,
         *,
+        topic: sns.Topic,
         state_machine: sfn.StateMachine,
         dead_letters: Mapping[str, sqs.Queue],
     ) -> None:
         super().__init__(scope, construct_id)
-        self.topic = self._alarm_topic()
-
+        self._topic = topic
         for name, metric, meaning in (
             ("Failed", state_machine.metric_failed, "An hour was not dispatched: its execution failed."),
             ("TimedOut", state_machine.metric_timed_out, "An hour was not dispatched: its time ran out."),
@@ -53,21 +52,6 @@ class Monitoring(Construct):
             )
             self._alarm(f"{name}DeadLetters", waiting, f"{name}: messages wait in the dead-letter queue.")
 
-    def _alarm_topic(self) -> sns.Topic:
-        topic = sns.Topic(self, "Alarms", enforce_ssl=True)
-        stack = Stack.of(self)
-        # A policy of its own replaces the default one, by which the account's alarms were let in.
-        topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                sid="AllowAlarms",
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                actions=["sns:Publish"],
-                resources=[topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
-            )
-        )
-        return topic
-
     def _alarm(self, name: str, metric: cloudwatch.IMetric, meaning: str) -> None:
         alarm = cloudwatch.Alarm(
             self,
@@ -79,4 +63,4 @@ class Monitoring(Construct):
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
-        alarm.add_alarm_action(actions.SnsAction(self.topic))
+        alarm.add_alarm_action(actions.SnsAction(self._topic))

@@ -5,12 +5,10 @@ from typing import Final
 from aws_cdk import Duration, TimeZone
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_scheduler_targets as targets
-from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra.acknowledge import acknowledge
-from infra.queues import RETENTION
+from infra.dead_letters import dead_letter_queue
 from infra.stage import Stage
 
 MINUTE: Final = 1
@@ -29,17 +27,7 @@ class HourlySchedule(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, state_machine: sfn.StateMachine) -> None:
         super().__init__(scope, construct_id)
-        self.dead_letters = sqs.Queue(
-            self,
-            "DeadLetters",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=RETENTION,
-            removal_policy=stage.removal_policy,
-        )
-        acknowledge(
-            self.dead_letters, "AwsSolutions-SQS3", "It is the schedule's own dead-letter queue: the last stop."
-        )
+        self.dead_letters = dead_letter_queue(self, stage=stage)
         self.schedule = scheduler.Schedule(
             self,
             "Hourly",

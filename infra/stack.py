@@ -5,6 +5,7 @@ from pathlib import Path
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from infra.alarm_topic import AlarmTopic
 from infra.bundle import LambdaBundle
 from infra.functions import Functions
 from infra.monitoring import Monitoring
@@ -13,7 +14,10 @@ from infra.queues import TaskQueues
 from infra.schedule import HourlySchedule
 from infra.stage import Stage
 from infra.storage import Storage
+from infra.watch import ExecutionWatch
 from infra.workflow import Workflow
+
+WORKFLOW_FUNCTIONS = ("PlanRun", "TakeLeases", "DispatchPage", "DispatchWindow", "SummarizeRun", "ReportFailure")
 
 
 class DispatcherStack(Stack):
@@ -29,6 +33,7 @@ class DispatcherStack(Stack):
         storage = Storage(self, "Storage", stage=stage)
         queues = TaskQueues(self, "Queues", stage=stage)
         parameters = RunParameters(self, "Parameters", stage=stage)
+        alarms = AlarmTopic(self, "Alarms").topic
         functions = Functions(
             self,
             "Functions",
@@ -37,17 +42,33 @@ class DispatcherStack(Stack):
             parameters=parameters,
             storage=storage,
             queues=queues,
+            alarms=alarms,
         )
-        workflow = Workflow(self, "Workflow", stage=stage, definition=definition, function_arns=functions.arns)
+        workflow = Workflow(
+            self,
+            "Workflow",
+            stage=stage,
+            definition=definition,
+            functions={name: functions.by_name[name] for name in WORKFLOW_FUNCTIONS},
+        )
+        watch = ExecutionWatch(
+            self,
+            "Watch",
+            stage=stage,
+            state_machine=workflow.state_machine,
+            recorder=functions.by_name["RecordEnd"],
+        )
         schedule = HourlySchedule(self, "Schedule", stage=stage, state_machine=workflow.state_machine)
-        monitoring = Monitoring(
+        Monitoring(
             self,
             "Monitoring",
+            topic=alarms,
             state_machine=workflow.state_machine,
             dead_letters={
                 "PointTasks": queues.point.dead_letters,
                 "CouponTasks": queues.coupon.dead_letters,
                 "Schedule": schedule.dead_letters,
+                "Watch": watch.dead_letters,
             },
         )
 
@@ -65,9 +86,10 @@ class DispatcherStack(Stack):
             "PageSizeParameter": parameters.page_size.parameter_name,
             "GroupingParameter": parameters.grouping.parameter_name,
             "SetAsideLimitParameter": parameters.set_aside_limit.parameter_name,
+            "StopParameter": parameters.stop.parameter_name,
             "ScheduleName": schedule.schedule.schedule_name,
             "ScheduleDeadLetterQueueUrl": schedule.dead_letters.queue_url,
-            "AlarmTopicArn": monitoring.topic.topic_arn,
+            "AlarmTopicArn": alarms.topic_arn,
         }
         for key, value in outputs.items():
             CfnOutput(self, key, value=value)

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 from aws_cdk import RemovalPolicy
 
-LEAST_TASK_EXPIRY_DAYS: Final = 15
-"""A task waits up to 14 days in its queue: its object must outlive it."""
+LEAST_TASK_EXPIRY_DAYS: Final = 214
+"""A planned task can be sent as long as its plan lives (200 days), and then waits up to 14 days in its queue."""
 
 
 class SettingError(Exception):
@@ -38,7 +38,7 @@ class Stage:
     runs_hourly: bool
     """The schedule is enabled; else it stands there disabled."""
     pagination_enabled: bool
-    """First value of the parameter.  The mission's default is the full read."""
+    """First value of the parameter.  The default of the product is the full read."""
     traced: bool = False
     """Executions are traced by X-Ray."""
     task_expiry_days: int | None = None

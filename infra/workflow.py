@@ -5,6 +5,7 @@ from pathlib import Path
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
@@ -28,10 +29,11 @@ class Workflow(Construct):
         *,
         stage: Stage,
         definition: Path,
-        function_arns: Mapping[str, str],
+        functions: Mapping[str, lambda_.Function],
     ) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
+        arns = {name: function.function_arn for name, function in functions.items()}
         # The file names the common partition, so that it stands alone; an account may live in another.
         text = definition.read_text(encoding="utf-8").replace("arn:aws:", f"arn:{stack.partition}:")
         log_group = logs.LogGroup(
@@ -47,14 +49,14 @@ class Workflow(Construct):
             "Dispatch",
             state_machine_type=sfn.StateMachineType.STANDARD,
             definition_body=sfn.DefinitionBody.from_string(text),
-            definition_substitutions={f"{name}FunctionArn": arn for name, arn in function_arns.items()},
+            definition_substitutions={f"{name}FunctionArn": arn for name, arn in arns.items()},
             logs=sfn.LogOptions(destination=log_group, level=sfn.LogLevel.ALL, include_execution_data=False),
             tracing_enabled=stage.traced,
             removal_policy=stage.removal_policy,
         )
         # A definition from a file grants nothing by itself.
         self.state_machine.add_to_role_policy(
-            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=list(function_arns.values()))
+            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=list(arns.values()))
         )
         acknowledge(
             self.state_machine,

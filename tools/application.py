@@ -7,6 +7,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,7 +16,8 @@ from mypy_boto3_s3 import S3Client
 from mypy_boto3_stepfunctions import SFNClient
 
 from tools.deployment import Deployment
-from tools.emulator.access import client_settings, session
+from tools.emulator.access import client_settings, environment, session
+from tools.workspace import Workspace
 
 RUN_SECONDS: Final = 300.0
 """The longest wait for the end of an execution. Ten thousand bookings take about twenty."""
@@ -28,8 +30,16 @@ Progress = dict[str, Any]
 """The state's `Progress` behind a page: `Page` is the next one, `Totals` what was done so far."""
 
 
+OnPage = Callable[[Progress, int], None]
+"""Is told of a page: the progress behind it, and how many bookings were read on it."""
+
+
 class RunFailedError(RuntimeError):
-    """An execution did not end well, or not in time; the message holds its error and cause."""
+    """An execution did not end well, or not in time; the message says what failed and where to look."""
+
+
+class NotDeployedError(RuntimeError):
+    """No application is deployed in the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +72,49 @@ class Application:
         """The client of the state machine."""
         return session().client("stepfunctions", **client_settings(self.deployment.endpoint))
 
-    def dispatch(self, run_input: dict[str, Any], on_page: Callable[[Progress], None]) -> Summary:
-        """Start an execution, report each of its pages, and return its output.
+    @classmethod
+    def deployed(cls) -> "Application":
+        """The application that stands in the chosen workspace.
+
+        Raises:
+            NotDeployedError: none does.
+        """
+        outputs = Workspace.chosen().outputs
+        if not outputs.exists():
+            raise NotDeployedError("nothing is deployed; `make up` deploys, `make run` dispatches two hours as well")
+        return cls(Deployment(**json.loads(outputs.read_text())))
+
+    def start(self, run_input: dict[str, Any]) -> str:
+        """Start an execution; its ARN."""
+        machine = self.deployment.outputs["DispatchStateMachineArn"]
+        return self.stepfunctions.start_execution(stateMachineArn=machine, input=json.dumps(run_input))["executionArn"]
+
+    def running(self) -> list[str]:
+        """The executions that have not ended."""
+        machine = self.deployment.outputs["DispatchStateMachineArn"]
+        listed = self.stepfunctions.list_executions(stateMachineArn=machine, statusFilter="RUNNING")
+        return [execution["executionArn"] for execution in listed["executions"]]
+
+    def follow(self, execution: str, on_page: OnPage) -> Summary:
+        """Report each page of an execution, and return its output when it has ended.
 
         Raises:
             RunFailedError: it fails, or runs on for too long.
         """
-        execution = self.stepfunctions.start_execution(
-            stateMachineArn=self.deployment.outputs["DispatchStateMachineArn"], input=json.dumps(run_input)
-        )["executionArn"]
         deadline = time.monotonic() + RUN_SECONDS
-        reported = 0
+        reported = evaluated = 0
         while time.monotonic() < deadline:
             described = self.stepfunctions.describe_execution(executionArn=execution)
             pages = list(self._pages(execution))
             for progress in pages[reported:]:
-                on_page(progress)
+                before, evaluated = evaluated, progress["Totals"]["Evaluated"]
+                on_page(progress, evaluated - before)
             reported = len(pages)
             if described["status"] == "SUCCEEDED":
                 summary: Summary = json.loads(described["output"])
                 return summary
             if described["status"] != "RUNNING":
-                raise RunFailedError(f"{execution} is {described['status']}: {_failure(described)}")
+                raise RunFailedError(failure_text(described, self.deployment))
             time.sleep(POLL_SECONDS)
         raise RunFailedError(f"{execution} was not done after {RUN_SECONDS:.0f} s")
 
@@ -103,13 +134,24 @@ class Application:
         content: dict[str, Any] = json.load(answer["Body"])
         return content
 
+    def set_aside(self, prefix: str = "") -> Iterator[str]:
+        """The keys of the files of records set aside, of one hour or run where `prefix` names it."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.deployment.outputs["TaskDataBucketName"], Prefix=f"set-aside/{prefix}"
+        )
+        return (entry["Key"] for page in pages for entry in page.get("Contents", ()))
+
     def _pages(self, execution: str) -> Iterator[Progress]:
-        """The progress behind each page that the execution has done, from its history."""
+        """The progress behind each page that the execution has done, from its history; a failed page is none."""
+        done = 0
         pages = self.stepfunctions.get_paginator("get_execution_history").paginate(executionArn=execution)
         for event in (event for page in pages for event in page["events"]):
             exited = event.get("stateExitedEventDetails", {})
             if exited.get("name") == "Dispatch page":
-                yield json.loads(exited["output"])["Progress"]
+                progress = json.loads(exited["output"])["Progress"]
+                if progress["Totals"]["Pages"] > done:
+                    done = progress["Totals"]["Pages"]
+                    yield progress
 
     def _messages(self, queue_url: str) -> Iterator[dict[str, Any]]:
         """The bodies of all messages of a queue, in the order in which they were sent."""
@@ -124,9 +166,42 @@ class Application:
                     yield from (json.loads(message["Body"]) for message in messages)
 
 
-def _failure(described: Any) -> str:
-    """Error and cause of a failed execution; of a function's error only its message, which is where its facts are."""
-    cause = described.get("cause", "")
+def exports(deployment: Deployment) -> str:
+    """The shell command behind which the AWS command line speaks to the deployment."""
+    return "export " + " ".join(f"{name}={value}" for name, value in environment(deployment.endpoint).items())
+
+
+def failure_text(described: Any, deployment: Deployment) -> str:
+    """A failed execution, one line for each fact, and where to look."""
+    detail = _detail(described)
+    facts = {
+        "Error": described.get("error", "none"),
+        "Message": detail.get("Message", ""),
+        "Hour": detail.get("WindowStart", "none was planned"),
+        "Page": detail.get("Page", "none was read"),
+        "Execution": described["executionArn"],
+    }
+    look = ['README.md, "When a run fails"']
+    if described.get("error") == "TooManyBadRecords":
+        hour = datetime.fromisoformat(detail["WindowStart"])
+        files = f"{deployment.outputs['TaskDataBucketName']}/set-aside/{hour:%Y-%m-%d/%H}/{detail['RunId']}/"
+        look += [exports(deployment), f"aws s3 ls s3://{files}"]
+    return "\n".join(
+        (
+            f"the execution ended {described['status']}",
+            *(f"  {name:<11}{fact}" for name, fact in facts.items()),
+            "Where to look",
+            *(f"  {line}" for line in look),
+        )
+    )
+
+
+def _detail(described: Any) -> dict[str, Any]:
+    """What a failure's cause says: JSON in the `errorMessage` of the function that reported it, or any text."""
+    text = described.get("cause", "")
     with suppress(json.JSONDecodeError, KeyError, TypeError):
-        cause = json.loads(cause)["errorMessage"]
-    return f"{described.get('error')}: {cause}"
+        text = json.loads(text)["errorMessage"]
+        detail = json.loads(text)
+        if isinstance(detail, dict):
+            return detail
+    return {"Message": text}

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.bundle import MANIFEST, Architecture, LambdaBundle
+from tools.command import leave
 from tools.filelock import LockedError, exclusive
 from tools.workspace import ROOT
 
@@ -100,7 +101,7 @@ TARGETS: Final[dict[str, Callable[[], Target]]] = {"local": local_target, "aws":
 
 
 def build(target: Target, bundles: Path = BUNDLES) -> Path:
-    """Bring the bundle of `target` up to date and return its directory.
+    """Bring the bundle of `target` up to date, say so if there was something to do, and return its directory.
 
     A build that dies half-way leaves a directory that nobody takes for a bundle, and the next build makes it
     anew.  Builds of one target wait for each other.
@@ -124,6 +125,7 @@ def build(target: Target, bundles: Path = BUNDLES) -> Path:
         _replace(directory / FUNCTIONS.name, bundles, _copy_functions)
         LambdaBundle(directory=directory, python=PYTHON, architecture=target.architecture).write_manifest()
         stamp_file.write_text(json.dumps(wanted), encoding="ascii")
+        print(_label(target, directory))
     return directory
 
 
@@ -135,20 +137,24 @@ def unpacked_bytes(directory: Path, *, without: Iterable[str] = ()) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Build the named bundles and print their sizes."""
+    """Build the named bundles."""
     parser = argparse.ArgumentParser(prog="python -m tools.bundle", description="Build the Lambda bundles.")
     parser.add_argument("targets", nargs="+", choices=sorted(TARGETS), metavar="local|aws")
     for name in parser.parse_args(arguments).targets:
         target = TARGETS[name]()
         try:
-            directory = build(target)
+            build(target)
         except (subprocess.SubprocessError, LockedError) as error:
             sys.exit(f"The {name} bundle was not built: {error}")
-        total, own = (unpacked_bytes(directory, without=left_out) / 1e6 for left_out in ((), SDK))
-        print(
-            f"{directory.relative_to(ROOT)}: python{PYTHON} {target.architecture},"
-            f" {total:.1f} MB unpacked, {own:.1f} MB without {', '.join(SDK)}"
-        )
+
+
+def _label(target: Target, directory: Path) -> str:
+    """A bundle's name, kind and sizes."""
+    total, own = (unpacked_bytes(directory, without=left_out) / 1e6 for left_out in ((), SDK))
+    return (
+        f"Bundle {directory.name}: python{PYTHON} {target.architecture},"
+        f" {total:.1f} MB unpacked, {own:.1f} MB without {', '.join(SDK)}"
+    )
 
 
 def _install_dependencies(target: Target, directory: Path) -> None:
@@ -234,4 +240,4 @@ def _read_stamp(path: Path) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
+    leave(main, interrupted="the next command builds it anew.")

@@ -7,11 +7,13 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Final
 
-from tools.application import Application, Progress, QueuedTask, RunFailedError, Summary
+from tools.application import Application, Progress, QueuedTask, RunFailedError, Summary, exports
+from tools.command import leave
 from tools.deployment import DeploymentError
-from tools.emulator.access import environment
 from tools.emulator.instance import EmulatorError
 from tools.filelock import LockedError
 from tools.local import up
@@ -25,17 +27,21 @@ LABELS: Final = {
     "WindowEnd": "Window to",
     "Path": "Path",
     "PageSize": "Page size",
-    "Pages": "Pages read",
+    "Pages": "Pages",
     "Evaluated": "Bookings evaluated",
     "Waiting": "Bookings waiting",
     "Dispatched": "  dispatched now",
     "AlreadyDispatched": "  dispatched before",
     "SetAside": "  set aside as bad data",
-    "Groups": "Groups",
+    "Groups": "Groups, summed over pages",
     "Tasks": "Tasks sent",
     "DurationSeconds": "Seconds",
 }
 """The summary's fields as they are printed."""
+
+BUSY_MARGIN_SECONDS: Final = 30.0
+"""How long another run's lease may have been over before its hour is given up."""
+BUSY_POLL_SECONDS: Final = 5.0
 
 
 class WrongCountError(RuntimeError):
@@ -60,40 +66,65 @@ def demonstrate(application: Application) -> None:
         WrongCountError: counts do not add up.
     """
     samples = (worked_example(), generated_hour())
-    summaries = [dispatch(application, sample) for sample in samples]
+    executions, summaries = zip(*(dispatch(application, sample) for sample in samples), strict=True)
     print(f"\n{table([sample.title for sample in samples], summaries)}")
     if not any(summary["Tasks"] for summary in summaries):
         print("\nAll of it was dispatched by an earlier run: the ledger knows, and no task was made again.")
     print(f"\n{example(application, samples[0].window_start)}")
     print(f"\n{places(application)}")
+    print(f"\n{next_commands(application, samples[0], executions[0])}")
 
 
-def dispatch(application: Application, sample: Sample) -> Summary:
-    """Seed one sample, dispatch its window and check the counts.
+def dispatch(application: Application, sample: Sample) -> tuple[str, Summary]:
+    """Seed one sample, dispatch its window and check the counts; the execution and its summary.
+
+    Where another run works on the window, as one that was left behind by Ctrl-C, its end is waited for.
 
     Raises:
-        RunFailedError: the execution failed, or another one holds the window.
+        RunFailedError: the execution failed, or another one does not give the window back.
         WrongCountError: the counts do not add up.
     """
     started = time.monotonic()
 
-    def report(progress: Progress) -> None:
-        totals = progress["Totals"]
-        read = f"  {totals['Pages']:>3} pages, {totals['Evaluated']:>6,} bookings read"
-        done = f"{totals['Dispatched']:>6,} dispatched in {totals['Tasks']:>5,} tasks"
-        before = f"{totals['AlreadyDispatched']:>6,} dispatched before"
-        print(f"{read}, {done}, {before}  {time.monotonic() - started:5.1f} s", flush=True)
+    def report(progress: Progress, records: int) -> None:
+        print(page_line(progress, records, time.monotonic() - started), flush=True)
 
     print(f"\n{sample.title}: {len(sample.bookings):,} bookings, dispatched by {json.dumps(sample.input)}", flush=True)
     put(application.dynamodb, application.deployment.outputs["BookingTableName"], sample.bookings)
-    before = application.tasks(sample.window_start)
-    summary = application.dispatch(sample.input, report)
-    if summary["Outcome"] == "AlreadyRunning":
-        raise RunFailedError(
-            f"run {summary['RunId']} holds this window until {summary['HeldUntil']}; try again when it has ended"
-        )
-    check_counts(sample, summary, before, application.tasks(sample.window_start))
-    return summary
+    give_up = None
+    while True:
+        before = application.tasks(sample.window_start)
+        execution = application.start(sample.input)
+        summary = application.follow(execution, report)
+        if summary["Outcome"] != "AlreadyRunning":
+            check_counts(sample, summary, before, application.tasks(sample.window_start))
+            return execution, summary
+        run, held_until = summary["RunId"], summary["HeldUntil"]
+        if give_up is None:
+            give_up = datetime.fromisoformat(held_until).timestamp() + BUSY_MARGIN_SECONDS
+            print(f"  run {run} works on this hour, until {held_until} at the latest: waiting for its end", flush=True)
+        elif time.time() > give_up:
+            raise RunFailedError(f"run {run} still holds this hour, until {held_until}; try again when it has ended")
+        others = application.running()
+        for other in others:
+            with suppress(RunFailedError):  # however it ends: then the hour is free, or its lease runs out
+                application.follow(other, report)
+        if not others:
+            time.sleep(BUSY_POLL_SECONDS)
+
+
+def page_line(progress: Progress, records: int, seconds: float) -> str:
+    """How far a run is behind a page on which `records` bookings were read."""
+    totals = progress["Totals"]
+    pages = f"{totals['Pages']:>3} {'page, ' if totals['Pages'] == 1 else 'pages,'}"
+    line = (
+        f"  {pages} {totals['Evaluated']:>6,} bookings read, {totals['Waiting']:>6,} waiting ="
+        f" {totals['Dispatched']:>6,} dispatched in {totals['Tasks']:>5,} tasks"
+        f" + {totals['AlreadyDispatched']:>6,} dispatched before + {totals['SetAside']:>2,} set aside  {seconds:5.1f} s"
+    )
+    if not records and not progress["HasMore"]:
+        line += "  (the last page is empty: only that says that there is no more)"
+    return line
 
 
 def check_counts(
@@ -127,7 +158,8 @@ def check_counts(
 def table(titles: Sequence[str], summaries: Sequence[Summary]) -> str:
     """The summaries side by side, one labelled line for each field."""
     rows = [("", *titles)]
-    for field, label in LABELS.items():
+    queries = {"Pages": "Queries"} if all(summary["Path"] == "full" for summary in summaries) else {}
+    for field, label in (LABELS | queries).items():
         values = [summary[field] for summary in summaries]
         rows.append((label, *(f"{value:,}" if isinstance(value, int) else str(value) for value in values)))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -159,38 +191,48 @@ def example(application: Application, window_start: str) -> str:
 
 
 def places(application: Application) -> str:
-    """Where everything lies, and what one can do next."""
+    """Where everything lies."""
     deployment = application.deployment
     outputs = deployment.outputs
-    machine, bucket = outputs["DispatchStateMachineArn"], outputs["TaskDataBucketName"]
-    settings = " ".join(f"{name}={value}" for name, value in environment(deployment.endpoint).items())
+    bucket = outputs["TaskDataBucketName"]
     lines = {
         "Endpoint": deployment.endpoint,
-        "State machine": machine,
+        "State machine": outputs["DispatchStateMachineArn"],
         "Bookings": outputs["BookingTableName"],
         "Ledger": outputs["LedgerTableName"],
         "Task objects": f"s3://{bucket}/tasks/",
         "Bad records": f"s3://{bucket}/set-aside/",
         "Points queue": outputs["PointTaskQueueUrl"],
         "Coupon queue": outputs["CouponTaskQueueUrl"],
+        "Parameters": f"\n  {'':<15}".join(value for name, value in outputs.items() if name.endswith("Parameter")),
         "All of it": str(Workspace.chosen().outputs),
     }
+    return "\n".join(("Where it lies", *(f"  {name:<15}{place}" for name, place in lines.items())))
+
+
+def next_commands(application: Application, sample: Sample, execution: str) -> str:
+    """What one can do next, each with something to see: `execution` has dispatched `sample`."""
+    outputs = application.deployment.outputs
+    machine, bucket = outputs["DispatchStateMachineArn"], outputs["TaskDataBucketName"]
+    file = next(application.set_aside(), None)
+    read = f'Application.deployed().stepfunctions.describe_execution(executionArn="{execution}")["output"]'
     return "\n".join(
         (
-            "Where it lies",
-            *(f"  {name:<15}{place}" for name, place in lines.items()),
-            "",
             "Next",
-            "  make run       again: nothing is dispatched twice",
-            "  make test      all that is checked before a change is accepted",
-            "  make stop      end the embedded AWS; what it holds is gone",
-            "With the AWS command line:",
-            f"  export {settings}",
-            f"  aws stepfunctions start-execution --state-machine-arn {machine} --input '{{}}'",
-            f"  aws s3 ls --recursive s3://{bucket}/set-aside/",
+            "  make run                  again: nothing is dispatched twice",
+            "  make find RECORD=B00042   what became of one booking",
+            "  make test                 all that is checked before a change is accepted",
+            "  make stop                 end the embedded AWS; what it holds is gone",
+            "With the AWS command line, if you have it:",
+            f"  {exports(application.deployment)}",
+            f"  aws stepfunctions start-execution --state-machine-arn {machine} --input '{json.dumps(sample.input)}'",
+            f"  aws stepfunctions describe-execution --execution-arn {execution} --query '[status,output]'",
+            *([f"  aws s3 cp s3://{bucket}/{file} -"] if file else []),
+            "Without it, any client of boto3 does; so here:",
+            f"  .venv/bin/python -c 'from tools.application import Application; print({read})'",
         )
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main, interrupted="what was started goes on. `make stop` ends everything.")

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from tools.command import leave
 from tools.deployment import Deployment, DeploymentError, deploy, write_whole
 from tools.emulator import instance
 from tools.emulator.instance import Emulator, EmulatorError
@@ -82,4 +83,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main, interrupted="`make up` goes on from here, `make stop` ends everything.")

@@ -32,6 +32,8 @@ def chart(definition: dict[str, Any]) -> str:
 def _transitions(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for choice in state.get("Choices", ()):
         yield f'-- "{_answer(choice)}" -->', choice["Next"]
+    if "Default" in state:
+        yield '-. "else" .->', state["Default"]
     if "Next" in state:
         yield "-->", state["Next"]
     for catch in state.get("Catch", ()):
@@ -39,9 +41,11 @@ def _transitions(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _answer(choice: dict[str, Any]) -> str:
-    if "BooleanEquals" in choice:
-        return "yes" if choice["BooleanEquals"] else "no"
-    return str(choice["StringEquals"])
+    """What must hold for the choice, e.g. `HasMore`, `not HasMore`, `paged`."""
+    if "StringEquals" in choice:
+        return str(choice["StringEquals"])
+    name = str(choice["Variable"]).rpartition(".")[2]
+    return name if choice.get("BooleanEquals", choice.get("IsPresent")) else f"not {name}"
 
 
 def with_chart(readme: str, definition: dict[str, Any]) -> str:

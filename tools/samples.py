@@ -1,4 +1,4 @@
-"""Bookings to try the dispatcher with: the mission's worked example, and a generated hour of ten thousand."""
+"""Bookings to try the dispatcher with: the contract's worked example, and a generated hour of ten thousand."""
 
 import json
 import random
@@ -29,7 +29,7 @@ class Sample:
 
 
 def worked_example() -> Sample:
-    """The seven bookings of the mission's example; its window is 2026-09-17 15:00 to 16:00 UTC."""
+    """The seven bookings of the contract's example; its window is 2026-09-17 15:00 to 16:00 UTC."""
     a, b, c = (1001, 2001, 3001), (1001, 2002, 3002), (1002, 2003, 3003)
     records = (
         ("R0", a, "14:59:59Z", "WaitToReward", "Point", "14:10"),

@@ -1,13 +1,22 @@
 """The AWS clients: made once for each process, shared by its threads, with explicit time limits."""
 
 import functools
+import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
 from botocore.exceptions import ConnectionError as ConnectionFailed
 
 from functions.adapters.pool import THREADS
@@ -26,19 +35,25 @@ _CONFIG: Final = Config(
 
 _TRANSIENT_CODES: Final = frozenset(
     {
+        "BandwidthLimitExceeded",
         "ConditionalRequestConflict",
         "InternalError",
         "InternalServerError",
         "LimitExceededException",
         "OperationAborted",
         "OverLimit",
+        "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",
+        "RequestThrottledException",
         "RequestTimeout",
+        "RequestTimeoutException",
         "RequestTimeTooSkewed",
         "ServiceUnavailable",
         "SlowDown",
+        "Throttled",
+        "ThrottledException",
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
@@ -50,23 +65,65 @@ _CONFIGURATION_CODES: Final = frozenset(
     {
         "AccessDenied",
         "AccessDeniedException",
+        "AuthorizationError",
         "AWS.SimpleQueueService.NonExistentQueue",
         "ExpiredToken",
+        "ExpiredTokenException",
         "InvalidAccessKeyId",
         "NoSuchBucket",
+        "NoSuchKey",
+        "NotFound",
         "QueueDoesNotExist",
         "ResourceNotFoundException",
         "UnrecognizedClientException",
     }
 )
+_CONFLICT: Final = 409
 _SERVER_ERROR: Final = 500
+
+
+class Retries:
+    """How often calls were made again: by the clients themselves, and by the adapters for what a batch left over."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._counting = threading.Lock()
+
+    def add(self) -> None:
+        """Count one; from any thread."""
+        with self._counting:
+            self._count += 1
+
+    def take(self) -> int:
+        """What was counted since this was last asked."""
+        with self._counting:
+            count, self._count = self._count, 0
+        return count
+
+
+retries: Final = Retries()
+"""Of this process."""
 
 
 @functools.cache
 def client(service: str) -> Any:
     """The process's client of a service; the endpoint comes from `AWS_ENDPOINT_URL` where that is set."""
     create: Callable[..., Any] = boto3.client
-    return create(service, config=_CONFIG)
+    made = create(service, config=_CONFIG)
+    made.meta.events.register("needs-retry", _pause_before_next)
+    return made
+
+
+def _pause_before_next(attempts: int, response: tuple[Any, Any] | None, **_: Any) -> float | None:
+    """Asked after every attempt: count it, and let a conflict be tried again, which botocore itself never does.
+
+    What is due after any other answer, botocore's own handler says.
+    """
+    if attempts > 1:
+        retries.add()
+    if attempts < CALL_ATTEMPTS and response is not None and response[0].status_code == _CONFLICT:
+        return random.uniform(0, 2 ** (attempts - 1))  # noqa: S311 -- jitter is no secret
+    return None
 
 
 @contextmanager
@@ -83,6 +140,8 @@ def translated(operation: str) -> Iterator[None]:
         raise kind_of(error)(f"{operation}: {describe(error)}") from None
     except (ConnectionFailed, HTTPClientError, IncompleteReadError) as error:
         raise TransientError(f"{operation}: {type(error).__name__}") from None
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        raise ConfigurationError(f"{operation}: {type(error).__name__}") from None
     except BotoCoreError as error:
         raise DispatchFailed(f"{operation}: {type(error).__name__}") from None
 

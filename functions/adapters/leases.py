@@ -3,26 +3,22 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from functions.adapters.clients import translated
+from functions.adapters.journal import started
 from functions.adapters.ledger_table import (
     LedgerTable,
     Row,
     Write,
     edge_key,
     fence_key,
-    key,
     number,
-    runs_partition,
     text,
 )
 from functions.domain.errors import LeaseLost, TransientError, WindowBusy
-from functions.domain.run import Others, Run
-from functions.domain.window import Window
+from functions.domain.run import LeaseOwner, Run
 from functions.usecases.ports import Holder, Lease
-
-_RUN: Final = "run#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,76 +28,79 @@ class DynamoLeases:
     table: LedgerTable
 
     def take(self, run: Run) -> Holder | None:
-        """See `Leases.take`: one transaction over both edges and the run's row."""
-        free = "attribute_not_exists(#run) OR #run = :run OR #until < :now"
-        started = {
-            **key(runs_partition(run.window), f"{_RUN}{run.run_id}"),
-            "StartedAt": text(run.started_at),
-            "Path": text(run.path.value),
-            "PageSize": number(run.page_size),
-            "ExpiresAt": self.table.expiry(),
-        }
+        """See `Leases.take`: one transaction over both edges and the journal's rows."""
+        free = "attribute_not_exists(#holder) OR #holder = :holder OR #until < :now"
         refused = self.table.write(
             "take leases",
             *(self._hold(edge, run, free, {":now": number(self.table.now())}) for edge in run.window.edges),
-            {"Put": {"TableName": self.table.name, "Item": started}},
+            *started(self.table, run),
+            self._fence(run, uuid.uuid4().hex),  # whoever worked before the leases were taken is superseded
         )
         if refused is None:
             return None
         return _holder(refused, run)
 
-    def others(self, run: Run) -> Others:
-        """See `Leases.others`."""
-        return Others(
-            before=bool(self.run_ids(run.window.previous)),
-            own=any(run_id != run.run_id for run_id in self.run_ids(run.window)),
-            after=bool(self.run_ids(run.window.next)),
-        )
-
-    def run_ids(self, window: Window) -> list[str]:
-        """The runs of a window that ever held it, by start time."""
-        return [row["Sk"]["S"].removeprefix(_RUN) for row in self.table.query(runs_partition(window), _RUN)]
-
     def renew(self, run: Run) -> Lease:
         """See `Leases.renew`: one transaction over both edges and the fence."""
         attempt = uuid.uuid4().hex  # fresh, for the successor of a time-out is of the same run
         held_until = self.table.now() + run.lease_seconds
-        fence = {**fence_key(run), "Attempt": text(attempt), "ExpiresAt": self.table.expiry()}
         refused = self.table.write(
             "renew leases",
-            *(self._hold(edge, run, "#run = :run") for edge in run.window.edges),
-            {"Put": {"TableName": self.table.name, "Item": fence}},
+            *(self._hold(edge, run, "#holder = :holder") for edge in run.window.edges),
+            self._fence(run, attempt),
         )
         if refused is not None:
             raise LeaseLost("the run no longer holds the edges of its window")
         return Lease(run, attempt, held_until)
 
-    def release(self, run: Run) -> None:
-        """See `Leases.release`: an edge that another run holds by now stays that run's."""
+    def confirm(self, lease: Lease) -> None:
+        """See `Leases.confirm`: one read of both edges and the fence."""
+        keys = [*map(edge_key, lease.run.window.edges), fence_key(lease.run)]
+        found = list(self.table.get("confirm lease", keys))
+        holders = [item for item in found if item.get("Holder") == text(lease.run.execution_id)]
+        if len(holders) < len(lease.run.window.edges):
+            raise LeaseLost("the run no longer holds the edges of its window")
+        if not any(item.get("Attempt") == text(lease.attempt) for item in found):
+            raise LeaseLost("a later attempt has begun")
+
+    def release(self, owner: LeaseOwner) -> None:
+        """See `Leases.release`: an edge that another execution holds by now stays that one's."""
         client = self.table.client
-        for edge in run.window.edges:
+        for edge in owner.window.edges:
             with translated("release leases"):
                 try:
                     client.delete_item(
                         TableName=self.table.name,
                         Key=edge_key(edge),
-                        ConditionExpression="#run = :run",
-                        ExpressionAttributeNames={"#run": "RunId"},
-                        ExpressionAttributeValues={":run": text(run.run_id)},
+                        ConditionExpression="#holder = :holder",
+                        ExpressionAttributeNames={"#holder": "Holder"},
+                        ExpressionAttributeValues={":holder": text(owner.execution_id)},
                     )
                 except client.exceptions.ConditionalCheckFailedException:
                     continue
 
+    def _fence(self, run: Run, attempt: str) -> Write:
+        fence = {**fence_key(run), "Attempt": text(attempt), "ExpiresAt": self.table.expiry()}
+        return {"Put": {"TableName": self.table.name, "Item": fence}}
+
     def _hold(self, edge: str, run: Run, condition: str, values: Mapping[str, Any] | None = None) -> Write:
-        names = {"#run": "RunId", "#window": "WindowStart", "#until": "HeldUntil", "#expires": "ExpiresAt"}
+        names = {
+            "#holder": "Holder",
+            "#run": "RunId",
+            "#window": "WindowStart",
+            "#until": "HeldUntil",
+            "#expires": "ExpiresAt",
+        }
+        changes = "#holder = :holder, #run = :run, #window = :window, #until = :until, #expires = :expires"
         return {
             "Update": {
                 "TableName": self.table.name,
                 "Key": edge_key(edge),
-                "UpdateExpression": "SET #run = :run, #window = :window, #until = :until, #expires = :expires",
+                "UpdateExpression": f"SET {changes}",
                 "ConditionExpression": condition,
                 "ExpressionAttributeNames": names,
                 "ExpressionAttributeValues": {
+                    ":holder": text(run.execution_id),
                     ":run": text(run.run_id),
                     ":window": text(run.window.start_text),
                     ":until": number(self.table.now() + run.lease_seconds),

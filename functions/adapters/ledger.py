@@ -2,29 +2,40 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from functions.adapters import plan_codec
 from functions.adapters.clients import translated
+from functions.adapters.journal import run_ids
 from functions.adapters.leases import DynamoLeases
-from functions.adapters.ledger_table import Row, Write, edge_key, fence_key, key, number, plans_partition, text
+from functions.adapters.ledger_table import (
+    PLAN_ROW,
+    Row,
+    Write,
+    edge_key,
+    fence_key,
+    key,
+    number,
+    outline,
+    plans_partition,
+    text,
+)
 from functions.adapters.task_data import S3TaskData
-from functions.domain.errors import LeaseLost, TransientError
+from functions.domain.errors import ConfigurationError, LeaseLost
 from functions.domain.plan import Plan
-from functions.domain.run import Counts, Run
-from functions.domain.task import Task
+from functions.domain.run import Run
 from functions.domain.window import Window
-from functions.usecases.ports import Lease, Span
+from functions.usecases.ports import Lease, PlansOf, Span
 
 MAX_BODY_BYTES: Final = 350_000
 """DynamoDB takes items of 400 KB; the tasks of a larger plan become an object."""
 
-_ROW: Final = "row#"
 _BODY: Final = "body#"
 _KEYS_A_BATCH: Final = 100
-_BATCH_ATTEMPTS: Final = 10
+_BODY_OUTLIVES_ROW_SECONDS: Final = 30 * 24 * 3600
+"""DynamoDB deletes expired items one by one, over days; a row must never stand without its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +53,18 @@ class DynamoLedger(DynamoLeases):
         row = response.get("Item")
         if row is None:
             return None
-        return _plan(row, () if row["Finished"]["BOOL"] else self._tasks([row])[0])
+        return outline(row) if row["Finished"]["BOOL"] else next(self._with_tasks([row]))
 
-    def plans(self, window: Window, span: Span | None = None, run_id: str | None = None) -> list[Plan]:
-        """See `Ledger.plans`: a query for each run, then its plans' tasks in batches."""
-        run_ids = self.run_ids(window) if run_id is None else [run_id]
-        rows = [row for each_id in run_ids for row in self._rows(plans_partition(window, each_id), span)]
-        return [_plan(row, tasks) for row, tasks in zip(rows, self._tasks(rows), strict=True)]
+    def plans(self, *wanted: PlansOf) -> Iterator[Plan]:
+        """See `Ledger.plans`: a query for each run, then all their tasks in batches."""
+        rows = [
+            row
+            for some in wanted
+            for run_id in (run_ids(self.table, some.window) if some.run_ids is None else some.run_ids)
+            for row in self._rows(plans_partition(some.window, run_id), some.span)
+        ]
+        for start in range(0, len(rows), _KEYS_A_BATCH):
+            yield from self._with_tasks(rows[start : start + _KEYS_A_BATCH])
 
     def create_plan(self, lease: Lease, plan: Plan) -> None:
         """See `Ledger.create_plan`: one transaction over row, tasks, edges and fence.
@@ -67,31 +83,51 @@ class DynamoLedger(DynamoLeases):
         if refused is not None and refused[0].get("Item", {}).get("Attempt") != text(lease.attempt):
             raise LeaseLost(f"page {plan.page} is no longer this attempt's to plan")
 
-    def finish_plan(self, lease: Lease, plan: Plan) -> Plan:
-        """See `Ledger.finish_plan`: one transaction over row, edges and fence."""
+    def note_sent(self, lease: Lease, plan: Plan) -> None:
+        """See `Ledger.note_sent`."""
+        sent = {"B": b"".join(map(bytes.fromhex, sorted(plan.sent)))}
         update = {
-            "TableName": self.table.name,
-            "Key": _row_key(lease.run.window, lease.run.run_id, plan.page),
-            "UpdateExpression": "SET #finished = :true, #counts = :counts",
-            "ConditionExpression": "attribute_exists(#pk)",
-            "ExpressionAttributeNames": {"#pk": "Pk", "#finished": "Finished", "#counts": "Counts"},
+            "UpdateExpression": "SET #sent = :sent",
+            "ExpressionAttributeNames": {"#pk": "Pk", "#sent": "Sent"},
+            "ExpressionAttributeValues": {":sent": sent},
+        }
+        if not self._change("note sent tasks", lease, plan.page, update):
+            raise LeaseLost(f"page {plan.page} is no longer this attempt's")
+
+    def finish_plan(self, lease: Lease, plan: Plan) -> Plan:
+        """See `Ledger.finish_plan`."""
+        update = {
+            "UpdateExpression": "SET #finished = :true, #counts = :counts REMOVE #sent",
+            "ExpressionAttributeNames": {"#pk": "Pk", "#finished": "Finished", "#counts": "Counts", "#sent": "Sent"},
             "ExpressionAttributeValues": {":true": {"BOOL": True}, ":counts": _json(plan.counts.to_state())},
         }
-        refused = self.table.write("finish plan", {"Update": update}, *self._still_held(lease))
-        if refused is not None:
+        if not self._change("finish plan", lease, plan.page, update):
             raise LeaseLost(f"page {plan.page} is no longer this attempt's to finish")
         return replace(plan, finished=True)
 
+    def _change(self, operation: str, lease: Lease, page: int, update: Mapping[str, Any]) -> bool:
+        """Update the plan's row, in one transaction over row, edges and fence; whether the conditions held."""
+        change = {
+            "TableName": self.table.name,
+            "Key": _row_key(lease.run.window, lease.run.run_id, page),
+            "ConditionExpression": "attribute_exists(#pk)",
+            **update,
+        }
+        return self.table.write(operation, {"Update": change}, *self._still_held(lease)) is None
+
     def _still_held(self, lease: Lease) -> Iterator[Write]:
-        """Both edges are the run's and not expired; the fence is this attempt's."""
+        """Both edges are the execution's and not expired; the fence is this attempt's."""
         for edge in lease.run.window.edges:
             yield {
                 "ConditionCheck": {
                     "TableName": self.table.name,
                     "Key": edge_key(edge),
-                    "ConditionExpression": "#run = :run AND #until > :now",
-                    "ExpressionAttributeNames": {"#run": "RunId", "#until": "HeldUntil"},
-                    "ExpressionAttributeValues": {":run": text(lease.run.run_id), ":now": number(self.table.now())},
+                    "ConditionExpression": "#holder = :holder AND #until > :now",
+                    "ExpressionAttributeNames": {"#holder": "Holder", "#until": "HeldUntil"},
+                    "ExpressionAttributeValues": {
+                        ":holder": text(lease.run.execution_id),
+                        ":now": number(self.table.now()),
+                    },
                 }
             }
         yield {
@@ -108,7 +144,7 @@ class DynamoLedger(DynamoLeases):
         """The plan's row, and the write of its tasks beside it, or none where they became an object first."""
         partition = plans_partition(lease.run.window, lease.run.run_id)
         row: Row = {
-            **key(partition, f"{_ROW}{plan.page:06}"),
+            **key(partition, f"{PLAN_ROW}{plan.page:06}"),
             "Attempt": text(lease.attempt),
             "Finished": {"BOOL": plan.finished},
             "NextToken": _json(plan.next_token),
@@ -126,65 +162,52 @@ class DynamoLedger(DynamoLeases):
         item = {
             **key(partition, f"{_BODY}{plan.page:06}"),
             "Tasks": {"B": body},
-            "ExpiresAt": self.table.expiry(),
+            "ExpiresAt": self.table.expiry(_BODY_OUTLIVES_ROW_SECONDS),
         }
         return row, [{"Put": {"TableName": self.table.name, "Item": item}}]
 
     def _rows(self, partition: str, span: Span | None) -> list[Row]:
         if span is None:
-            return self.table.query(partition, _ROW)
+            return self.table.query(partition, PLAN_ROW)
         return self.table.query(
             partition,
-            _ROW,
+            PLAN_ROW,
             "#high >= :low AND #low <= :high",
             {"#low": "Low", "#high": "High"},
             {":low": text(span.low), ":high": text(span.high)},
         )
 
-    def _tasks(self, rows: Sequence[Row]) -> list[tuple[Task, ...]]:
-        """The tasks of each row's plan, in the rows' order."""
+    def _with_tasks(self, rows: Sequence[Row]) -> Iterator[Plan]:
+        """The plans of at most 100 rows, in their order, each decoded when it is asked for."""
         keys = [_body_key(row) for row in rows if "BodyKey" not in row]
-        stored: dict[tuple[str, str], bytes] = {}
-        for start in range(0, len(keys), _KEYS_A_BATCH):
-            for item in self._get(keys[start : start + _KEYS_A_BATCH]):
-                stored[item["Pk"]["S"], item["Sk"]["S"]] = item["Tasks"]["B"]
-        return [plan_codec.decode(self._body(row, stored)) for row in rows]
-
-    def _body(self, row: Row, stored: dict[tuple[str, str], bytes]) -> bytes:
-        if "BodyKey" in row:
-            return self.bodies.get_plan_body(row["BodyKey"]["S"])
-        place = _body_key(row)
-        return stored[place["Pk"]["S"], place["Sk"]["S"]]
-
-    def _get(self, keys: list[Row]) -> Iterator[Row]:
-        """The items of at most 100 keys, asked for again as long as DynamoDB leaves some unprocessed."""
-        request: dict[str, Any] = {self.table.name: {"Keys": keys, "ConsistentRead": True}}
-        for _ in range(_BATCH_ATTEMPTS):
-            with translated("read plans"):
-                response = self.table.client.batch_get_item(RequestItems=request)
-            yield from response["Responses"].get(self.table.name, ())
-            request = response.get("UnprocessedKeys") or {}
-            if not request:
-                return
-        raise TransientError("read plans: keys left unprocessed")
+        stored = (
+            {(item["Pk"]["S"], item["Sk"]["S"]): item["Tasks"]["B"] for item in self.table.get("read plans", keys)}
+            if keys
+            else {}
+        )
+        for row in rows:
+            if "BodyKey" in row:
+                body = self.bodies.get_plan_body(row["BodyKey"]["S"])
+            else:
+                body = _taken(stored, _body_key(row))
+            yield outline(row, plan_codec.decode(body))
 
 
 def _row_key(window: Window, run_id: str, page: int) -> Row:
-    return key(plans_partition(window, run_id), f"{_ROW}{page:06}")
+    return key(plans_partition(window, run_id), f"{PLAN_ROW}{page:06}")
 
 
 def _body_key(row: Row) -> Row:
-    return key(row["Pk"]["S"], row["Sk"]["S"].replace(_ROW, _BODY))
+    return key(row["Pk"]["S"], row["Sk"]["S"].replace(PLAN_ROW, _BODY))
 
 
-def _plan(row: Row, tasks: tuple[Task, ...]) -> Plan:
-    return Plan(
-        page=int(row["Sk"]["S"].removeprefix(_ROW)),
-        tasks=tasks,
-        next_token=json.loads(row["NextToken"]["S"]),
-        counts=Counts.from_state(json.loads(row["Counts"]["S"])),
-        finished=row["Finished"]["BOOL"],
-    )
+def _taken(stored: dict[tuple[str, str], bytes], place: Row) -> bytes:
+    """The body at this place; row and body are written in one transaction, so only another's hand can part them."""
+    partition, name = place["Pk"]["S"], place["Sk"]["S"]
+    try:
+        return stored.pop((partition, name))
+    except KeyError:
+        raise ConfigurationError(f"read plans: {partition} has a row and no {name}") from None
 
 
 def _json(value: Any) -> Row:

@@ -2,25 +2,34 @@
 
 Items (`Pk`, `Sk`):
 
-- `edge#<hour>`, `lease`: who holds an hour's edge (`RunId`, `WindowStart`) and until when (`HeldUntil`);
+- `edge#<hour>`, `lease`: which execution holds an hour's edge (`Holder`, `RunId`, `WindowStart`, until `HeldUntil`);
 - `fence#<run>`, `lane#0`: the run's current attempt (`Attempt`);
-- `window#<hour>`, `run#<run>`: a run of this window was started;
+- `window#<hour>`, `run#<run>`: a run of this window, and how it ended (`Outcome`, `Detail`) once that is known;
+- `execution#<id>`, `run`: the run and window that an execution worked on;
 - `plan#<hour>#<run>`, `row#<page>`: a plan's state, counts, next token and span of booking times;
 - `plan#<hour>#<run>`, `body#<page>`: its tasks, written in the same transaction; or the row names an object.
 
 `ExpiresAt` is housekeeping, long after any redo: no condition relies on it.
 """
 
-from collections.abc import Callable, Mapping
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from functions.adapters.clients import describe, translated
+from functions.adapters.clients import describe, retries, translated
 from functions.domain.errors import TransientError
-from functions.domain.run import Run
+from functions.domain.plan import Plan
+from functions.domain.run import Counts, Run
+from functions.domain.task import Task
 from functions.domain.window import Window
 
 RETENTION_SECONDS: Final = 200 * 24 * 3600
+_BATCH_ATTEMPTS: Final = 10
+_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 2
 
 _TRANSIENT_REASONS: Final = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"})
 """Of a cancelled transaction; these codes are spelled otherwise than those of single writes."""
@@ -77,13 +86,33 @@ class LedgerTable:
             )
             return [row for page in pages for row in page["Items"]]
 
+    def get(self, operation: str, keys: Sequence[Row]) -> Iterator[Row]:
+        """The items of at most 100 keys, read consistently; asked for again while DynamoDB leaves some unprocessed.
+
+        Raises:
+            TransientError: it still does after some pauses.
+        """
+        request: dict[str, Any] = {self.name: {"Keys": list(keys), "ConsistentRead": True}}
+        for attempt in range(_BATCH_ATTEMPTS):
+            if attempt:
+                retries.add()
+                longest = min(_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
+                time.sleep(random.uniform(0, longest))  # noqa: S311 -- jitter is no secret
+            with translated(operation):
+                response = self.client.batch_get_item(RequestItems=request)
+            yield from response["Responses"].get(self.name, ())
+            request = response.get("UnprocessedKeys") or {}
+            if not request:
+                return
+        raise TransientError(f"{operation}: keys left unprocessed")
+
     def now(self) -> int:
         """Epoch seconds, whole."""
         return int(self.clock())
 
-    def expiry(self) -> Row:
-        """The `ExpiresAt` of a row written now."""
-        return number(self.now() + RETENTION_SECONDS)
+    def expiry(self, later: int = 0) -> Row:
+        """The `ExpiresAt` of a row written now, or of one that must outlive it by so many seconds."""
+        return number(self.now() + RETENTION_SECONDS + later)
 
 
 def key(pk: str, sk: str) -> Row:
@@ -101,6 +130,16 @@ def fence_key(run: Run) -> Row:
     return key(f"fence#{run.run_id}", "lane#0")
 
 
+def execution_key(execution_id: str) -> Row:
+    """What an execution worked on."""
+    return key(f"execution#{execution_id}", "run")
+
+
+def run_key(window: Window, run_id: str) -> Row:
+    """A run of a window."""
+    return key(runs_partition(window), f"run#{run_id}")
+
+
 def runs_partition(window: Window) -> str:
     """Where a window's runs are listed."""
     return f"window#{window.start_text}"
@@ -109,6 +148,26 @@ def runs_partition(window: Window) -> str:
 def plans_partition(window: Window, run_id: str) -> str:
     """Where the plans of one run are listed."""
     return f"plan#{window.start_text}#{run_id}"
+
+
+PLAN_ROW: Final = "row#"
+
+
+def outline(row: Row, tasks: tuple[Task, ...] = ()) -> Plan:
+    """The plan of a row, with the tasks that stand beside it."""
+    return Plan(
+        page=int(row["Sk"]["S"].removeprefix(PLAN_ROW)),
+        tasks=tasks,
+        next_token=json.loads(row["NextToken"]["S"]),
+        counts=Counts.from_state(json.loads(row["Counts"]["S"])),
+        finished=row["Finished"]["BOOL"],
+        sent=frozenset(_ids(row["Sent"]["B"])) if "Sent" in row else frozenset(),
+    )
+
+
+def _ids(joined: bytes) -> Iterator[str]:
+    """Task ids, each SHA-256 in hexadecimal, of their joined digests."""
+    return (joined[start : start + 32].hex() for start in range(0, len(joined), 32))
 
 
 def text(value: str) -> Row:

@@ -1,7 +1,7 @@
 """The task-data bucket: the tasks' objects, the records set aside, and the bodies of plans too large for the ledger."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,14 @@ class S3TaskData:
     client: Any
     bucket: str
 
-    def upload(self, tasks: Sequence[NewTask]) -> None:
+    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
         """See `TaskData.upload`; a pool of threads writes them side by side."""
-        each(lambda new: self._put(new.task.object_key, object_body(new, self.bucket)), tasks)
+
+        def put(new: NewTask) -> None:
+            before_each()
+            self._put(new.task.object_key, object_body(new, self.bucket))
+
+        each(put, tasks)
 
     def set_aside(self, run: Run, page: int, records: Sequence[BadRecord]) -> None:
         """See `TaskData.set_aside`: `RunId`, `WindowStart`, `Page`, `Records` of `Reason` and the typed `Record`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from functions.adapters.clients import translated
+from functions.adapters.clients import retries, translated
 from functions.adapters.pool import each
 from functions.domain.booking import Route
 from functions.domain.errors import DispatchFailed, TransientError
@@ -34,7 +34,9 @@ class SqsTaskQueues:
     urls: Mapping[Route, str]
     bucket: str
 
-    def send(self, tasks: Sequence[Task], before_batch: Callable[[], None]) -> None:
+    def send(
+        self, tasks: Sequence[Task], before_batch: Callable[[], None], accepted: Callable[[Iterable[str]], None]
+    ) -> None:
         """See `TaskQueues.send`.
 
         Raises:
@@ -47,7 +49,7 @@ class SqsTaskQueues:
                 for route in Route
                 for batch in _batches(self._entry(task) for task in together if task.route is route)
             ]
-            each(lambda batch: self._send_batch(*batch, before_batch), batches)
+            each(lambda batch: self._send_batch(*batch, before_batch, accepted), batches)
 
     def _entry(self, task: Task) -> _Entry:
         return {
@@ -56,22 +58,29 @@ class SqsTaskQueues:
             "MessageDeduplicationId": task.task_id,
         }
 
-    def _send_batch(self, url: str, batch: Sequence[_Entry], before_batch: Callable[[], None]) -> None:
+    def _send_batch(
+        self,
+        url: str,
+        batch: Sequence[_Entry],
+        before_batch: Callable[[], None],
+        accepted: Callable[[Iterable[str]], None],
+    ) -> None:
         """Send until every entry stands in `Successful`; what is in neither list was not sent."""
         waiting = {str(place): entry for place, entry in enumerate(batch)}
         for attempt in range(_ATTEMPTS):
             if attempt:
+                retries.add()
                 time.sleep(random.uniform(0, _PAUSE_SECONDS * 2**attempt))  # noqa: S311 -- jitter is no secret
             before_batch()
             with translated("SendMessageBatch"):
                 response = self.client.send_message_batch(
                     QueueUrl=url, Entries=[{"Id": name, **entry} for name, entry in waiting.items()]
                 )
+            taken = [waiting.pop(entry["Id"]) for entry in response.get("Successful", ())]
+            accepted(entry["MessageDeduplicationId"] for entry in taken)
             for refused in response.get("Failed", ()):
                 if refused.get("SenderFault"):
                     raise DispatchFailed(f"SendMessageBatch: entry refused, {refused.get('Code')}")
-            for accepted in response.get("Successful", ()):
-                waiting.pop(accepted["Id"], None)
             if not waiting:
                 return
         raise TransientError(f"SendMessageBatch: {len(waiting)} entries not accepted")

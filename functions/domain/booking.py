@@ -1,21 +1,26 @@
 """One booking as the index gives it: which are waiting, which are bad data, and what a good one means.
 
-Source: the mission's rules "filter" and "group"; the design's "Bookings" and "Bad records".
+Source: docs/contract.md, "Booking".
 """
 
 import json
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE
+from functions.domain.errors import ConfigurationError
 from functions.domain.values import AttributeValue, Item, number_text, object_text, quote
 from functions.domain.window import Instant, parse_instant
 
 WAITING: Final[AttributeValue] = {"S": "WaitToReward"}
 MAX_ID_BYTES: Final = 2048
 """A longer id could push its task past a queue's message limit; DynamoDB's own keys have the same bound."""
+
+
+_TIME: Final = re.compile(r"(?:[01][0-9]|2[0-4]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z?")
 
 
 class Route(StrEnum):
@@ -52,6 +57,9 @@ class RecordVersion(NamedTuple):
         return f"{self.date}T{self.time}"
 
 
+Member: TypeAlias = tuple[Group, RecordVersion]
+"""What the ledger knows a record by: its group and its version."""
+
 KeyOrder: TypeAlias = tuple[str | Decimal | bytes, ...]
 
 
@@ -65,6 +73,11 @@ class Booking(NamedTuple):
     version: RecordVersion
     document: str
     """Every attribute of the record, as one JSON object."""
+
+    @property
+    def member(self) -> Member:
+        """What the ledger knows it by."""
+        return self.group, self.version
 
 
 class BadRecord(NamedTuple):
@@ -80,17 +93,25 @@ def is_waiting(item: Item) -> bool:
 
 
 def read_booking(item: Item, key_attributes: Sequence[str]) -> Booking | BadRecord:
-    """What a waiting record means, or the reason why it must be set aside."""
+    """What a waiting record means, or the reason why it must be set aside.
+
+    Raises:
+        ConfigurationError: the table's key attributes are not those of the settings.
+    """
+    try:
+        key = {name: item[name] for name in key_attributes}
+    except KeyError as missing:
+        raise ConfigurationError(f"the bookings have no key attribute {missing}") from None
     try:
         return Booking(
             group=Group(_id(item, "ShopId"), _id(item, "MemberId"), _id(item, "PromotionEngineId")),
             route=_route(item),
             order_time=_order_time(item),
-            key_order=tuple(_comparable(item[name]) for name in key_attributes),
+            key_order=tuple(map(_comparable, key.values())),
             version=RecordVersion(
-                object_text({name: item[name] for name in key_attributes}),
+                object_text(key),
                 item[DATE_ATTRIBUTE]["S"],
-                item[TIME_ATTRIBUTE]["S"],
+                _booking_time(item),
             ),
             document=_document(item),
         )
@@ -113,6 +134,14 @@ def _id(item: Item, name: str) -> str:
     if number is None:
         raise ValueError(f"{name}: expected type N or S")
     return number_text(number)
+
+
+def _booking_time(item: Item) -> str:
+    """The index orders by text, so a query for 19:00 to 20:00 also returns `1:30:00Z`, which means no time."""
+    time: str = item[TIME_ATTRIBUTE]["S"]
+    if _TIME.fullmatch(time) is None:
+        raise ValueError(f"{TIME_ATTRIBUTE}: expected HH:MM:SSZ")
+    return time
 
 
 def _route(item: Item) -> Route:

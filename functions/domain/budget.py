@@ -6,19 +6,24 @@ while an attempt still works.  The state machine's numbers are held against thes
 
 from typing import Final
 
+TASK_MARGIN_SECONDS: Final = 30
+"""For Lambda to end a function that ran out of time, and for its cold start."""
+LEASE_MARGIN_SECONDS: Final = 60
+"""For the machine to begin the next attempt, which renews the lease."""
+
 PAGE_FUNCTION_SECONDS: Final = 300
-PAGE_TASK_SECONDS: Final = 330
-PAGE_LEASE_SECONDS: Final = 390
+PAGE_TASK_SECONDS: Final = PAGE_FUNCTION_SECONDS + TASK_MARGIN_SECONDS
+PAGE_LEASE_SECONDS: Final = PAGE_TASK_SECONDS + LEASE_MARGIN_SECONDS
 
 WINDOW_FUNCTION_SECONDS: Final = 900  # Lambda's own maximum: the full read has no page to stop at
-WINDOW_TASK_SECONDS: Final = 930
-WINDOW_LEASE_SECONDS: Final = 990
+WINDOW_TASK_SECONDS: Final = WINDOW_FUNCTION_SECONDS + TASK_MARGIN_SECONDS
+WINDOW_LEASE_SECONDS: Final = WINDOW_TASK_SECONDS + LEASE_MARGIN_SECONDS
 
 SMALL_FUNCTION_SECONDS: Final = 60
-SMALL_TASK_SECONDS: Final = 75
+SMALL_TASK_SECONDS: Final = SMALL_FUNCTION_SECONDS + 15
 
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 10
 CALL_ATTEMPTS: Final = 3
-BATCH_SECONDS: Final = CALL_ATTEMPTS * (CONNECT_SECONDS + READ_SECONDS) + 4
+CALL_SECONDS: Final = CALL_ATTEMPTS * (CONNECT_SECONDS + READ_SECONDS) + 4
 """The longest that one call may take with its client's own retries and the pauses between them."""

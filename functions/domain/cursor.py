@@ -1,6 +1,6 @@
 """The token: a page's whole LastEvaluatedKey, as JSON, handed back unchanged as ExclusiveStartKey.
 
-Source: the mission's rule "token"; the design's "Token".
+Source: docs/contract.md, "Page and token".
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The deployed flags: their names, and what a parameter's text means.
 
-A missing or unreadable value means the old, known behaviour, never an error.  Source: the mission's rule "switch".
+A missing or unreadable value means the old, known behaviour, never an error.  Source: docs/contract.md, "Flags".
 """
 
 import re
@@ -10,6 +10,8 @@ PAGINATION_ENABLED: Final = "BookingDispatcherPaginationEnabled"
 PAGE_SIZE: Final = "BookingDispatcherPageSize"
 GROUPING: Final = "BookingDispatcherGrouping"
 SET_ASIDE_LIMIT: Final = "BookingDispatcherSetAsideLimit"
+STOP: Final = "BookingDispatcherStop"
+"""The kill switch: read fresh before each page, where every other flag is read once."""
 
 DEFAULT_PAGE_SIZE: Final = 1000
 MAX_PAGE_SIZE: Final = 10_000

@@ -1,41 +1,46 @@
 """The plan of a page: the tasks that a page was decided to be, written once before anything is sent.
 
 The plans are the ledger.  A version in a finished plan was dispatched; one that stands only in unfinished plans may
-have been sent, so its task is taken as it is.  Source: the design's "The page plan is the ledger".
+have been sent, so its task is taken as it is.  An attempt that fails half-way notes what it has sent.
+Source: docs/contract.md, "Plan and lease".
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
-from functions.domain.booking import Booking, Group, RecordVersion
+from functions.domain.booking import Booking, Member
 from functions.domain.cursor import Token
 from functions.domain.run import Counts
 from functions.domain.task import NewTask, Task, compose, distinct_groups
 from functions.domain.window import Window
 
-Member: TypeAlias = tuple[Group, RecordVersion]
-"""What the ledger knows a record by: its group and its version."""
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One page of one run.  `finished` says that all its tasks were sent."""
+    """One page of one run."""
 
     page: int
     tasks: tuple[Task, ...]
     next_token: Token | None
     counts: Counts
     finished: bool = False
+    """All its tasks were sent."""
+    sent: frozenset[str] = frozenset()
+    """The ids of those tasks that were sent, as an attempt that failed half-way noted them."""
+
+    @property
+    def unsent(self) -> tuple[Task, ...]:
+        """What is left to send."""
+        return tuple(task for task in self.tasks if task.task_id not in self.sent)
 
     @property
     def members(self) -> Iterable[Member]:
         """Every record version of every task."""
-        return ((task.group, version) for task in self.tasks for version in task.versions)
+        return (member for task in self.tasks for member in task.members)
 
     def without(self, settled: "Settled") -> "Plan":
-        """This plan less the tasks that stand in a finished plan: those were sent, and are not sent again."""
-        kept = tuple(task for task in self.tasks if task.task_id not in settled.task_ids)
+        """This plan less the tasks that only another plan's run has sent: those are not sent again."""
+        kept = tuple(task for task in self.tasks if task.task_id in self.sent or task.task_id not in settled.task_ids)
         if len(kept) == len(self.tasks):
             return self
         dropped = sum(len(task.versions) for task in self.tasks) - sum(len(task.versions) for task in kept)
@@ -50,30 +55,35 @@ class Plan:
         return replace(self, tasks=kept, counts=counts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settled:
-    """What other plans say of some records: dispatched already, or in a task that may have been sent."""
+    """What other plans say of the records asked for: dispatched already, or in a task that may have been sent.
 
-    dispatched: frozenset[Member] = frozenset()
+    Plans are taken in one by one, and nothing is kept of them but what concerns these records.
+    """
+
+    asked: frozenset[Member] = frozenset()
+    dispatched: set[Member] = field(default_factory=set)
     in_doubt: dict[Member, Task] = field(default_factory=dict)
-    task_ids: frozenset[str] = frozenset()
-    """The ids of the tasks in finished plans."""
+    task_ids: set[str] = field(default_factory=set)
+    """The ids of the tasks that were sent."""
 
-    @classmethod
-    def by(cls, plans: Iterable[Plan]) -> "Settled":
-        """What these plans say; a finished plan outweighs an unfinished one."""
-        finished: list[Task] = []
-        unfinished: list[Task] = []
-        for plan in plans:
-            (finished if plan.finished else unfinished).extend(plan.tasks)
-        dispatched = frozenset((task.group, version) for task in finished for version in task.versions)
-        in_doubt = {
-            (task.group, version): task
-            for task in unfinished
-            for version in task.versions
-            if (task.group, version) not in dispatched
-        }
-        return cls(dispatched, in_doubt, frozenset(task.task_id for task in finished))
+    def add(self, plan: Plan) -> list[Task]:
+        """Take in one plan; return the tasks that it leaves in doubt.  A task that was sent outweighs one in doubt."""
+        doubtful = []
+        for task in plan.tasks:
+            members = [member for member in task.members if member in self.asked]
+            if not members:
+                continue
+            if plan.finished or task.task_id in plan.sent:
+                self.dispatched.update(members)
+                self.task_ids.add(task.task_id)
+                for member in members:
+                    self.in_doubt.pop(member, None)
+            else:
+                self.in_doubt |= {member: task for member in members if member not in self.dispatched}
+                doubtful.append(task)
+        return doubtful
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,7 @@ def settle(bookings: Iterable[Booking], settled: Settled, window: Window) -> Com
     fresh: list[Booking] = []
     covered = already = 0
     for booking in bookings:
-        member = (booking.group, booking.version)
+        member = booking.member
         if member in settled.dispatched:
             already += 1
         elif member in settled.in_doubt:

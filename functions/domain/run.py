@@ -10,6 +10,7 @@ from dataclasses import asdict, astuple, dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
+from functions.domain.budget import PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
 from functions.domain.cursor import Token
 from functions.domain.errors import ConfigurationError
 from functions.domain.window import Window
@@ -23,6 +24,11 @@ class Path(StrEnum):
 
     FULL = "full"
     PAGED = "paged"
+
+    @property
+    def lease_seconds(self) -> int:
+        """How long a lease lasts that is renewed for one call of this path's function."""
+        return PAGE_LEASE_SECONDS if self is Path.PAGED else WINDOW_LEASE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +65,22 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseOwner:
+    """An execution that works on a run of a window."""
+
+    run_id: str
+    execution_id: str
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """What holds for the whole run; read once from the input and the parameters."""
 
     run_id: str
+    """Names the run in the journal; a resumed run keeps its id."""
+    execution_id: str
+    """Names the execution that works on it, and holds its leases."""
     started_at: str
     window: Window
     path: Path
@@ -70,11 +88,23 @@ class Run:
     dry_run: bool
     set_aside_limit: int
     lease_seconds: int
+    resume: bool = False
+    """Go on with the window's last run, if that has not come to its end."""
+    given: tuple[str, ...] = ()
+    """The fields of the input: what was given outweighs what a resumed run had."""
+    redrives: int = 0
+    """How often this execution had been redriven when it last went on."""
+
+    @property
+    def lease_owner(self) -> "LeaseOwner":
+        """Who holds this run's edges."""
+        return LeaseOwner(self.run_id, self.execution_id, self.window)
 
     def to_state(self) -> dict[str, Any]:
         """The state's `Run`."""
         return {
             "RunId": self.run_id,
+            "ExecutionId": self.execution_id,
             "StartedAt": self.started_at,
             "WindowStart": self.window.start_text,
             "WindowEnd": self.window.end_text,
@@ -83,6 +113,9 @@ class Run:
             "DryRun": self.dry_run,
             "SetAsideLimit": self.set_aside_limit,
             "LeaseSeconds": self.lease_seconds,
+            "Resume": self.resume,
+            "Given": list(self.given),
+            "Redrives": self.redrives,
         }
 
     @classmethod
@@ -99,6 +132,7 @@ class Run:
             raise ConfigurationError(f"state: Run: {error}") from None
         return cls(
             run_id=field_of(state, "RunId", str),
+            execution_id=field_of(state, "ExecutionId", str),
             started_at=field_of(state, "StartedAt", str),
             window=window,
             path=path,
@@ -106,20 +140,30 @@ class Run:
             dry_run=field_of(state, "DryRun", bool),
             set_aside_limit=field_of(state, "SetAsideLimit", int),
             lease_seconds=field_of(state, "LeaseSeconds", int),
+            resume=field_of(state, "Resume", bool),
+            given=tuple(field_of(state, "Given", list)),
+            redrives=field_of(state, "Redrives", int),
         )
+
+
+RunIds: TypeAlias = tuple[str, ...] | None
+"""Runs of one window; None where they are too many to carry, and must be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """Whether other runs left plans that can hold this run's records; does not change while its leases are held."""
+    """The other runs whose plans can hold this run's records; the same as long as its leases are held."""
 
-    before: bool = False
-    own: bool = False
-    after: bool = False
+    before: RunIds = ()
+    """Of the previous window."""
+    own: RunIds = ()
+    """Of this window."""
+    after: RunIds = ()
+    """Of the next window."""
 
-    def to_state(self) -> dict[str, bool]:
-        """`{"Before": ..., "Own": ..., "After": ...}`: runs of the previous, this and the next window."""
-        return {_pascal(name): value for name, value in asdict(self).items()}
+    def to_state(self) -> dict[str, list[str] | None]:
+        """`{"Before": [...], "Own": [...], "After": [...]}`."""
+        return {_pascal(name): None if ids is None else list(ids) for name, ids in asdict(self).items()}
 
     @classmethod
     def from_state(cls, state: State) -> "Others":
@@ -128,7 +172,7 @@ class Others:
         Raises:
             ConfigurationError: a field is missing or mistyped.
         """
-        return cls(*(field_of(state, _pascal(f.name), bool) for f in fields(cls)))
+        return cls(*(_run_ids(state, name) for name in ("Before", "Own", "After")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +182,13 @@ class Progress:
     page: int = 1
     token: Token | None = None
     has_more: bool = True
+    stopped: bool = False
+    """The kill switch was on before this page: nothing more is read until the run is resumed."""
     totals: Counts = Counts()
 
     def after(self, counts: Counts, next_token: Token | None) -> "Progress":
         """The progress once this page is done: a run goes on exactly as long as there is a token."""
-        return Progress(self.page + 1, next_token, next_token is not None, self.totals + counts)
+        return Progress(self.page + 1, next_token, next_token is not None, totals=self.totals + counts)
 
     def to_state(self) -> dict[str, Any]:
         """The state's `Progress`; `HasMore` is always there and always a boolean."""
@@ -150,6 +196,7 @@ class Progress:
             "Page": self.page,
             "Token": self.token,
             "HasMore": self.has_more,
+            "Stopped": self.stopped,
             "Totals": self.totals.to_state(),
         }
 
@@ -167,6 +214,7 @@ class Progress:
             page=page,
             token=state["Token"],
             has_more=field_of(state, "HasMore", bool),
+            stopped=field_of(state, "Stopped", bool),
             totals=Counts.from_state(field_of(state, "Totals", Mapping)),  # type: ignore[type-abstract]  # only isinstance
         )
 
@@ -183,6 +231,12 @@ def field_of(state: State, name: str, kind: type[_Kind]) -> _Kind:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ConfigurationError(f"state: field {name} is no {kind.__name__}")
     return value
+
+
+def _run_ids(state: State, name: str) -> RunIds:
+    if isinstance(state, Mapping) and name in state and state[name] is None:
+        return None
+    return tuple(field_of(state, name, list))
 
 
 def _pascal(name: str) -> str:

@@ -1,7 +1,7 @@
 """Grouping, order, ids, object keys and bodies of reward tasks.
 
 Everything here derives from content: the same records give the same ids, keys and bytes, whoever composes them.
-Source: the mission's rules "group" and "dispatch"; the design's "Task".
+Source: docs/contract.md, "Group and order" and "Task".
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from functions.domain.booking import Booking, Group, RecordVersion, Route
+from functions.domain.booking import Booking, Group, Member, RecordVersion, Route
 from functions.domain.values import quote
 from functions.domain.window import Window
 
@@ -27,6 +27,11 @@ class Task:
     window: Window
     """The window whose run composed it; a neighbour's run may be the one that sends it."""
     versions: tuple[RecordVersion, ...]
+
+    @property
+    def members(self) -> Iterable[Member]:
+        """Its records, as the ledger knows them."""
+        return ((self.group, version) for version in self.versions)
 
     @property
     def object_key(self) -> str:

@@ -1,6 +1,6 @@
 """ExecuteTime, the hour it stands for, and the range of index keys that this hour reads.
 
-Source: the mission's rules "input", "window" and "query"; the design's "Window to query".
+Source: docs/contract.md, "Input" and "Query".
 """
 
 import re
@@ -36,7 +36,10 @@ def parse_instant(text: str) -> Instant:
         raise ValueError("expected YYYY-MM-DDThh:mm:ss[.fffffffff] followed by Z or an offset ±hh:mm")
     *fields, fraction, sign, offset_hours, offset_minutes = match.groups()
     year, month, day, hour, minute, second = map(int, fields)
-    wall = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    try:
+        wall = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        raise ValueError("no such date or time") from None  # Python's own text may quote the value
     seconds = (wall - _EPOCH) // timedelta(seconds=1)
     if sign is not None:
         offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
@@ -131,10 +134,11 @@ class Window:
         """
         return f"{self.start.hour + 1:02}:00:00Z"
 
-    def neighbours_reading(self, booking_time: str) -> tuple["Window", ...]:
-        """The other windows whose query also reads the sort key `booking_time`: it stands on an hour's edge."""
-        if booking_time <= f"{self.low}Z" and self.start.hour > 0:
-            return (self.previous,)
-        if booking_time >= self.high.removesuffix("Z") and self.next.start.hour > 0:
-            return (self.next,)
-        return ()
+    @classmethod
+    def all_reading(cls, date: str, booking_time: str) -> tuple["Window", ...]:
+        """The windows whose query reads this index key: two where it stands on an hour's edge within a date."""
+        hour = min(int(booking_time[:2]), 23)
+        window = cls(datetime.fromisoformat(date).replace(tzinfo=UTC) + hour * HOUR)
+        if hour > 0 and booking_time <= f"{window.low}Z":
+            return window.previous, window
+        return (window,)

@@ -5,15 +5,17 @@ import time
 
 from functions.adapters.bookings import DynamoBookingIndex
 from functions.adapters.clients import client
+from functions.adapters.journal import DynamoJournal
 from functions.adapters.leases import DynamoLeases
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import LedgerTable
+from functions.adapters.notifier import SnsNotifier
 from functions.adapters.parameters import SsmParameters
 from functions.adapters.task_data import S3TaskData
 from functions.adapters.task_queues import SqsTaskQueues
 from functions.domain.booking import Route
-from functions.domain.flags import GROUPING, PAGE_SIZE, PAGINATION_ENABLED, SET_ASIDE_LIMIT
-from functions.settings import DispatchSettings, LedgerSettings, ParameterSettings, load
+from functions.domain.flags import GROUPING, PAGE_SIZE, PAGINATION_ENABLED, SET_ASIDE_LIMIT, STOP, is_clear_true
+from functions.settings import DispatchSettings, LedgerSettings, NotifierSettings, ParameterSettings, load
 from functions.usecases.ports import Dispatch
 
 
@@ -31,10 +33,25 @@ def parameters() -> SsmParameters:
 
 
 @functools.cache
+def ledger_table() -> LedgerTable:
+    """Of every function but the first."""
+    return LedgerTable(client("dynamodb"), load(LedgerSettings).ledger_table_name, time.time)
+
+
 def leases() -> DynamoLeases:
     """Of the functions that take and give back leases."""
-    settings = load(LedgerSettings)
-    return DynamoLeases(LedgerTable(client("dynamodb"), settings.ledger_table_name, time.time))
+    return DynamoLeases(ledger_table())
+
+
+def journal() -> DynamoJournal:
+    """Of the functions that begin and end runs."""
+    return DynamoJournal(ledger_table())
+
+
+@functools.cache
+def notifier() -> SnsNotifier:
+    """Of the functions that tell of a failure."""
+    return SnsNotifier(client("sns"), load(NotifierSettings).alarm_topic_arn)
 
 
 @functools.cache
@@ -43,13 +60,15 @@ def dispatch() -> Dispatch:
     settings = load(DispatchSettings)
     dynamodb, bucket = client("dynamodb"), settings.task_data_bucket_name
     task_data = S3TaskData(client("s3"), bucket)
+    switch = SsmParameters(client("ssm"), {STOP: settings.stop_parameter})
     urls = {Route.POINT: settings.point_task_queue_url, Route.COUPON: settings.coupon_task_queue_url}
     return Dispatch(
         bookings=DynamoBookingIndex(
             dynamodb, settings.booking_table_name, settings.booking_index_name, settings.booking_key_attributes
         ),
-        ledger=DynamoLedger(LedgerTable(dynamodb, settings.ledger_table_name, time.time), task_data),
+        ledger=DynamoLedger(ledger_table(), task_data),
         task_data=task_data,
         task_queues=SqsTaskQueues(client("sqs"), urls, bucket),
+        stop=lambda: is_clear_true(switch.read().get(STOP, "")),
         clock=time.time,
     )

@@ -7,42 +7,61 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from functions.domain.booking import BadRecord, Booking
-from functions.domain.cursor import Token, check_advance
+from functions.domain.cursor import Token
 from functions.domain.page import sort_out
 from functions.domain.plan import Composition, Plan, Settled, settle
 from functions.domain.run import Counts, Others, Progress, Run
 from functions.domain.task import NewTask, distinct_groups
 from functions.domain.values import Item
+from functions.usecases.attempt import Attempt, set_aside
 from functions.usecases.look_up import look_up
-from functions.usecases.ports import Dispatch, Lease
-from functions.usecases.sending import carry_out, decide, set_aside
+from functions.usecases.ports import Dispatch, PlansOf
+from functions.usecases.reading import read_page
 
 CHUNK_RECORDS = 1000
 """A chunk is closed at this many records, so that its plan stays small; a group is never split."""
 
 
-def dispatch_window(run: Run, progress: Progress, others: Others, dispatch: Dispatch) -> Progress:
+def dispatch_window(run: Run, progress: Progress, others: Others, dispatch: Dispatch, deadline: float) -> Progress:
     """Read the whole window, then dispatch each of its groups once; return the progress at the window's end.
 
     The plans are numbered chunks.  A retry settles the chunks that were decided, reads the window again and goes on
     with what stands in none of them.  The last chunk carries the counts of the reading; once it is decided nothing
-    is read again.  In a dry run the window is read and counted, and nothing is changed.
+    is read again.  In a dry run the window is read and counted, and nothing is changed.  If the kill switch is on,
+    no further chunk is begun and the progress is stopped.  `deadline` is in epoch seconds.
 
     Raises:
         TokenNotAdvancing, TooManyBadRecords, LeaseLost, ConfigurationError, TransientError: as named.
     """
+    if dispatch.stop():
+        return _stopped(progress, list(_planned(run, dispatch)))
     if run.dry_run:
         reading = _read(run, dispatch)
-        composition = settle(reading.bookings, _settled(reading, run, others, dispatch), run.window)
+        composition = settle(reading.bookings, _settled(reading, run, 1, others, dispatch), run.window)
         counts = _chunk_counts(composition)
         return progress.after(counts + reading.counts(composition.already_dispatched), None)
-    lease = dispatch.ledger.renew(run)
-    planned = dispatch.ledger.plans(run.window, run_id=run.run_id)
-    done = [_carried_out(plan, others, lease, dispatch) for plan in planned]
-    if not any(plan.counts.pages for plan in done):
-        reading = _read(run, dispatch)
-        done += _dispatch_rest(reading, planned, others, lease, dispatch)
-    return progress.after(sum((plan.counts for plan in done), Counts()), None)
+    attempt = Attempt(dispatch, run, deadline)
+    planned = list(_planned(run, dispatch))
+    done = [_carried_out(plan, others, attempt) for plan in planned]
+    if not _closed(done):
+        done += _dispatch_rest(_read(run, dispatch), planned, others, attempt)
+    totals = sum((plan.counts for plan in done), Counts())
+    if not _closed(done):
+        return replace(progress, stopped=True, totals=totals)
+    return progress.after(totals, None)
+
+
+def _stopped(progress: Progress, planned: list[Plan]) -> Progress:
+    """Stopped with what was done; or at the end, where an attempt has come there and its answer was lost."""
+    totals = sum((plan.counts for plan in planned if plan.finished), Counts())
+    if _closed(planned) and all(plan.finished for plan in planned):
+        return progress.after(totals, None)
+    return replace(progress, stopped=True, totals=totals)
+
+
+def _planned(run: Run, dispatch: Dispatch) -> Iterator[Plan]:
+    """The chunks of this run that were decided."""
+    return dispatch.ledger.plans(PlansOf(run.window, (run.run_id,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +82,16 @@ class _Reading:
         )
 
 
-def _carried_out(plan: Plan, others: Others, lease: Lease, dispatch: Dispatch) -> Plan:
+def _closed(done: Sequence[Plan]) -> bool:
+    """Whether the last chunk is among these: the only one that counts queries."""
+    return any(plan.counts.pages for plan in done)
+
+
+def _carried_out(plan: Plan, others: Others, attempt: Attempt) -> Plan:
     if plan.finished:
         return plan
-    settled = look_up(dispatch.ledger, lease.run, others, [version for _, version in plan.members])
-    return carry_out(dispatch, lease, plan.without(settled))
+    settled = look_up(attempt.dispatch.ledger, attempt.lease.run, plan.page, others, plan.members)
+    return attempt.carry_out(plan.without(settled))
 
 
 def _read(run: Run, dispatch: Dispatch) -> _Reading:
@@ -75,9 +99,8 @@ def _read(run: Run, dispatch: Dispatch) -> _Reading:
     token: Token | None = None
     pages = evaluated = 0
     while True:
-        page = dispatch.bookings.query_page(run.window, token, run.page_size)
-        check_advance(token, page.next_token)
         pages += 1
+        page = read_page(run, token, dispatch)
         evaluated += page.evaluated_count
         items += page.items
         token = page.next_token
@@ -88,26 +111,27 @@ def _read(run: Run, dispatch: Dispatch) -> _Reading:
     return _Reading(pages, evaluated, bookings, bad)
 
 
-def _settled(reading: _Reading, run: Run, others: Others, dispatch: Dispatch) -> Settled:
-    return look_up(dispatch.ledger, run, others, [booking.version for booking in reading.bookings])
+def _settled(reading: _Reading, run: Run, chunk: int, others: Others, dispatch: Dispatch) -> Settled:
+    return look_up(dispatch.ledger, run, chunk, others, [booking.member for booking in reading.bookings])
 
 
-def _dispatch_rest(
-    reading: _Reading, planned: Sequence[Plan], others: Others, lease: Lease, dispatch: Dispatch
-) -> Iterator[Plan]:
-    """Plan and send, chunk by chunk, what was read and stands in no chunk of this run yet."""
-    run = lease.run
+def _dispatch_rest(reading: _Reading, planned: Sequence[Plan], others: Others, attempt: Attempt) -> Iterator[Plan]:
+    """Plan and send, chunk by chunk, what was read and stands in no chunk of this run yet; the kill switch ends it."""
+    run, dispatch = attempt.lease.run, attempt.dispatch
     own = {member for plan in planned for member in plan.members}
-    rest = [booking for booking in reading.bookings if (booking.group, booking.version) not in own]
-    composition = settle(rest, _settled(reading, run, others, dispatch), run.window)
+    rest = [booking for booking in reading.bookings if booking.member not in own]
+    settled = _settled(reading, run, len(planned) + 1, others, dispatch)
+    composition = settle(rest, settled, run.window)
     chunks = _chunks(composition)
     for number, chunk in enumerate(chunks, start=1):
+        if number > 1 and dispatch.stop():
+            return
         counts = _chunk_counts(chunk)
         if number == len(chunks):
             counts += reading.counts(composition.already_dispatched)
         plan = Plan(len(planned) + number, chunk.tasks, None, counts)
-        decide(dispatch, lease, plan, chunk.new)
-        yield carry_out(dispatch, lease, plan)
+        attempt.decide(plan, chunk.new)
+        yield attempt.carry_out(plan)
 
 
 def _chunks(composition: Composition) -> list[Composition]:

@@ -1,16 +1,13 @@
 """What a run will do, decided once from its input, the deployed parameters and the time it started."""
 
-import hashlib
 import json
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from functions.domain.budget import PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
 from functions.domain.errors import ConfigurationError, InvalidInput
+from functions.domain.execution import run_id_of
 from functions.domain.flags import (
     DEFAULT_PAGE_SIZE,
     GROUPING,
@@ -32,7 +29,6 @@ _SAID: Final = {
     "model_type": "expected an object",
 }
 _Model = TypeVar("_Model", bound=BaseModel)
-_RUN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 class RunInput(BaseModel):
@@ -49,6 +45,7 @@ class RunInput(BaseModel):
     PageSize: int = Field(default=DEFAULT_PAGE_SIZE, ge=1, le=MAX_PAGE_SIZE)
     Grouping: Literal["page"] = "page"
     DryRun: bool = False
+    Resume: bool = False
 
 
 class SenderData(BaseModel):
@@ -69,38 +66,35 @@ def plan_run(execution: Mapping[str, Any], parameters: Parameters) -> Run:
         ConfigurationError: a parameter asks for what no run can do.
     """
     given = _validated(RunInput, execution.get("Input"), "")
+    if given.DryRun and given.Resume:
+        raise InvalidInput("Resume: given together with DryRun; a dry run goes on with nothing")
     started_at = field_of(execution, "StartTime", str)
     window = _window_of(given, started_at)
     deployed = parameters.read()
-    if deployed.get(GROUPING, "page").strip() == "window" and "Grouping" not in given.model_fields_set:
-        raise ConfigurationError(f"{GROUPING}: grouping by window is not available")
     paged = is_clear_true(deployed.get(PAGINATION_ENABLED, ""))
     if "PaginationEnabled" in given.model_fields_set:
         paged = given.PaginationEnabled
+    if paged and deployed.get(GROUPING, "").strip() == "window" and "Grouping" not in given.model_fields_set:
+        raise ConfigurationError(f"{GROUPING}: grouping by window is not available")
     page_size = page_size_of(deployed.get(PAGE_SIZE, ""))
     if "PageSize" in given.model_fields_set:
         page_size = given.PageSize
+    path = Path.PAGED if paged else Path.FULL
+    execution_id = run_id_of(field_of(execution, "Name", str), started_at)
     return Run(
-        run_id=run_id_of(field_of(execution, "Name", str), started_at),
+        run_id=execution_id,
+        execution_id=execution_id,
         started_at=started_at,
         window=window,
-        path=Path.PAGED if paged else Path.FULL,
+        path=path,
         page_size=page_size,
         dry_run=given.DryRun,
         set_aside_limit=set_aside_limit_of(deployed.get(SET_ASIDE_LIMIT, "")),
-        lease_seconds=PAGE_LEASE_SECONDS if paged else WINDOW_LEASE_SECONDS,
+        lease_seconds=path.lease_seconds,
+        resume=given.Resume,
+        given=tuple(sorted(given.model_fields_set)),
+        redrives=int(execution.get("RedriveCount") or 0),
     )
-
-
-def run_id_of(execution_name: str, started_at: str) -> str:
-    """The run's id: the start time and the execution's name, since AWS gives a name out again after 90 days.
-
-    It matches `[A-Za-z0-9_-]{1,97}`, so that it can stand in object keys; another name is replaced by its hash.
-    """
-    if _RUN_NAME.fullmatch(execution_name) is None:
-        execution_name = hashlib.sha256(execution_name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    start = datetime.fromtimestamp(parse_instant(started_at).seconds, UTC)
-    return f"{start:%Y%m%dT%H%M%SZ}-{execution_name}"
 
 
 def _window_of(given: RunInput, started_at: str) -> Window:

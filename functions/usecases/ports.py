@@ -3,22 +3,23 @@
 Every method raises only the errors of `domain/errors.py`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from functions.domain.booking import BadRecord
 from functions.domain.cursor import Token
 from functions.domain.page import QueryPage
 from functions.domain.plan import Plan
-from functions.domain.run import Others, Run
+from functions.domain.run import LeaseOwner, Others, Run, RunIds
 from functions.domain.task import NewTask, Task
 from functions.domain.window import Window
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The run that holds a window's edges, and until when (epoch seconds) if it does not renew."""
+    """The run that is worked on in a window, and until when (epoch seconds) if its leases are not renewed."""
 
     run_id: str
     held_until: int
@@ -34,11 +35,33 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """A run as the journal holds it."""
+
+    run_id: str
+    started_at: str
+    path: str
+    page_size: int
+    set_aside_limit: int
+    outcome: str | None
+    """How it ended; None while it runs, or where nobody saw it end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """A range of booking dates and times, both ends included."""
 
     low: str
     high: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlansOf:
+    """Plans of some runs of a window (None: of all its runs) with a task in the span (None: with any, or with none)."""
+
+    window: Window
+    run_ids: RunIds
+    span: Span | None = None
 
 
 class BookingIndex(Protocol):
@@ -58,14 +81,11 @@ class Leases(Protocol):
     def take(self, run: Run) -> Holder | None:
         """Take both edges of the run's window at once, or none; None if they are held now, else who holds the window.
 
-        Taking again what the run holds already renews it.
+        Taking again what this execution holds already renews it.  The run stands in the journal from then on.
 
         Raises:
             WindowBusy: a neighbouring window's run holds an edge.
         """
-
-    def others(self, run: Run) -> Others:
-        """Whether other runs of this window and of its neighbours were ever started."""
 
     def renew(self, run: Run) -> Lease:
         """Begin a new attempt: renew both edges and supersede the attempt before, in one call.
@@ -74,8 +94,43 @@ class Leases(Protocol):
             LeaseLost: the run no longer holds an edge.
         """
 
-    def release(self, run: Run) -> None:
-        """Give back those edges that the run still holds."""
+    def confirm(self, lease: Lease) -> None:
+        """See that the execution still holds the window and that no later attempt has begun.
+
+        Raises:
+            LeaseLost: it does not, or one has.
+        """
+
+    def release(self, owner: LeaseOwner) -> None:
+        """Give back those edges that the owner's execution still holds."""
+
+
+class Journal(Protocol):
+    """Which runs there were, how far they came and how they ended."""
+
+    def others(self, run: Run) -> Others:
+        """The other runs of this window and the runs of its neighbours, whether they ended or not."""
+
+    def last_run(self, window: Window) -> JournalEntry | None:
+        """The latest run of the window."""
+
+    def outlines(self, owner: LeaseOwner) -> list[Plan]:
+        """The plans of the owner's run by page, without their tasks."""
+
+    def owner_of(self, execution_id: str, ended_at: float = math.inf) -> LeaseOwner | None:
+        """What an execution worked on; None if it never held a window, or took it again after `ended_at`.
+
+        That is in epoch seconds, and of an end that is told late: the execution was redriven since.
+        """
+
+    def is_open(self, owner: LeaseOwner) -> bool:
+        """Whether nobody has noted yet how the owner's execution ended, and none has gone on with its run."""
+
+    def conclude(self, owner: LeaseOwner, outcome: str, detail: Mapping[str, Any]) -> bool:
+        """Note how the owner's execution ended, unless that is known or another execution has gone on with the run.
+
+        Returns whether it was noted now.
+        """
 
 
 class Ledger(Leases, Protocol):
@@ -84,14 +139,21 @@ class Ledger(Leases, Protocol):
     def read_plan(self, run: Run, page: int) -> Plan | None:
         """The plan of this run's page, read consistently; a finished one comes without its tasks."""
 
-    def plans(self, window: Window, span: Span | None = None, run_id: str | None = None) -> list[Plan]:
-        """The plans of a window (of one run, or of all) with a task in the span, by run and page."""
+    def plans(self, *wanted: PlansOf) -> Iterator[Plan]:
+        """The plans that are wanted, each with its tasks, by run and page; one at a time, so that few are held."""
 
     def create_plan(self, lease: Lease, plan: Plan) -> None:
         """Write the plan once, under the lease.  From here on this page is decided.
 
         Raises:
             LeaseLost: the lease is no longer this attempt's, or another attempt wrote the plan.
+        """
+
+    def note_sent(self, lease: Lease, plan: Plan) -> None:
+        """Keep the ids in `plan.sent` beside the plan, under the lease.
+
+        Raises:
+            LeaseLost: the lease is no longer this attempt's.
         """
 
     def finish_plan(self, lease: Lease, plan: Plan) -> Plan:
@@ -105,8 +167,11 @@ class Ledger(Leases, Protocol):
 class TaskData(Protocol):
     """The bucket that holds the tasks' objects and the records set aside."""
 
-    def upload(self, tasks: Sequence[NewTask]) -> None:
-        """Write every task's object; on return all of them exist.  The first failure starts no further upload."""
+    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
+        """Write every task's object; on return all of them exist.  The first failure starts no further upload.
+
+        `before_each` is called before each upload and stops them by raising.
+        """
 
     def set_aside(self, run: Run, page: int, records: Sequence[BadRecord]) -> None:
         """Write the records with their reasons to the one object of this run's page."""
@@ -115,11 +180,21 @@ class TaskData(Protocol):
 class TaskQueues(Protocol):
     """The FIFO queues, one for each route."""
 
-    def send(self, tasks: Sequence[Task], before_batch: Callable[[], None]) -> None:
+    def send(
+        self, tasks: Sequence[Task], before_batch: Callable[[], None], accepted: Callable[[Iterable[str]], None]
+    ) -> None:
         """Send every task; on return the queues have them all.  Tasks of one group keep their order.
 
-        `before_batch` is called before each batch and stops the sending by raising.
+        `before_batch` is called before each batch and stops the sending by raising; `accepted` is told the ids of
+        tasks as soon as their queue has confirmed them.  Both are called from several threads.
         """
+
+
+class Notifier(Protocol):
+    """Tells a person."""
+
+    def notify(self, subject: str, text: str) -> None:
+        """Send one readable message."""
 
 
 class Parameters(Protocol):
@@ -137,5 +212,7 @@ class Dispatch:
     ledger: Ledger
     task_data: TaskData
     task_queues: TaskQueues
+    stop: Callable[[], bool]
+    """Whether the kill switch is on, read fresh."""
     clock: Callable[[], float]
     """Epoch seconds."""

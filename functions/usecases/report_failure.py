@@ -1,63 +1,67 @@
-"""The end of a run that failed: give the window back and say where it stopped and why."""
+"""The end of a run that failed: note it, give the window back, tell a person; or, once redriven, go on."""
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from functions.domain.errors import ERRORS_BY_NAME, DispatcherError, DispatchFailed, TransientError
-from functions.domain.run import Run, State
-from functions.usecases.ports import Leases
+from functions.domain.errors import DispatcherError
+from functions.domain.failure import Failure, subject_of, text_of
+from functions.domain.run import LeaseOwner, Path, Run, State
+from functions.usecases.ports import Journal, Leases, Notifier
+from functions.usecases.take_leases import progress_of
 
-_TRANSIENT_NAMES: Final = ("States.Timeout", "Sandbox.Timedout", "Lambda.")
+FAILED = "Failed"
 
 
-def report_failure(state: State, leases: Leases) -> DispatcherError:
-    """Release the run's leases and return the error that ends the execution, by its stable name.
+def report_failure(
+    state: State, execution: Mapping[str, Any], leases: Leases, journal: Journal, notifier: Notifier
+) -> dict[str, Any]:
+    """Raise the recorded error by its stable name; once redriven since, return `Run` and `Progress` instead.
 
-    Its message is a JSON object: `Error`, `Message`, `RunId`, `WindowStart`, `WindowEnd`, `Path`, `Page`, `Token`
-    (where that page starts), `Totals` (of the pages before it) and `LeasesReleased`, as far as they are known.  The
-    state may lack anything, and the recorded cause may be empty or no JSON.
+    The error's message is `Failure.detail` as JSON, and `NotDone` names what of recording, releasing and notifying
+    failed itself; the execution ends with the first error all the same.
+
+    Raises:
+        DispatcherError: the recorded failure, as one of its named kinds.
     """
-    error = state.get("Error")
-    error = error if isinstance(error, Mapping) else {}
-    name = str(error.get("Error", ""))
-    run, progress = _mapping(state, "Run"), _mapping(state, "Progress")
-    report = {
-        "Error": name,
-        "Message": _message_of(error.get("Cause")),
-        **{key: run[key] for key in ("RunId", "WindowStart", "WindowEnd", "Path") if key in run},
-        **{key: progress[key] for key in ("Page", "Token", "Totals") if key in progress},
+    failure = Failure.of_state(state)
+    redrives = int(execution.get("RedriveCount") or 0)
+    if redrives > int(failure.run.get("Redrives", 0)):
+        return {"Run": {**failure.run, "Redrives": redrives}, "Progress": dict(failure.progress)}
+    detail = {**failure.detail, **_chunks_done(failure, journal), "Execution": str(execution.get("Id", "unknown"))}
+    text = text_of(detail)
+    steps: dict[str, Callable[[], object]] = {
+        "notify": lambda: notifier.notify(subject_of(detail.get("WindowStart"), failure.error), text)
     }
-    if run:
-        report["LeasesReleased"] = _released(run, leases)
-    return _kind_of(name)(json.dumps(report))
+    if "RunId" in failure.run:
+        steps = {
+            "record": lambda: journal.conclude(_owner(failure), FAILED, detail),
+            "release": lambda: leases.release(_owner(failure)),
+            **steps,
+        }
+    not_done = [name for name, step in steps.items() if not _done(step)]
+    raise failure.kind(json.dumps({**detail, "NotDone": not_done}))
 
 
-def _released(run: State, leases: Leases) -> bool:
-    """Whether the leases are given back; if that fails they expire by themselves, and the report says so."""
+def _chunks_done(failure: Failure, journal: Journal) -> dict[str, Any]:
+    """How far a run on the full path came: its state knows nothing of the chunks, its plans do."""
+    if failure.run.get("Path") != Path.FULL:
+        return {}
     try:
-        leases.release(Run.from_state(run))
+        progress = progress_of(journal.outlines(_owner(failure)))
+    except DispatcherError:
+        return {}
+    return {"Page": progress.page, "Totals": progress.totals.to_state()}
+
+
+def _owner(failure: Failure) -> LeaseOwner:
+    return Run.from_state(failure.run).lease_owner
+
+
+def _done(step: Callable[[], object]) -> bool:
+    """Whether a step of the clean-up went well; one that did not is named in the failure, and hides it not."""
+    try:
+        step()
     except DispatcherError:
         return False
     return True
-
-
-def _kind_of(name: str) -> type[DispatcherError]:
-    if name.startswith(_TRANSIENT_NAMES):
-        return TransientError
-    return ERRORS_BY_NAME.get(name, DispatchFailed)
-
-
-def _message_of(cause: Any) -> str:
-    """The text of a function's error; its stack trace stays in the function's log."""
-    text = cause if isinstance(cause, str) else ""
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        return text[:1000]
-    return str(parsed.get("errorMessage") or "")[:1000] if isinstance(parsed, dict) else text[:1000]
-
-
-def _mapping(state: State, name: str) -> State:
-    value = state.get(name)
-    return value if isinstance(value, Mapping) else {}

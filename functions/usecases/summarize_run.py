@@ -4,23 +4,31 @@ from typing import Any
 
 from functions.domain.run import Progress, Run
 from functions.domain.window import parse_instant
-from functions.usecases.ports import Leases
+from functions.usecases.ports import Journal, Leases
+from functions.usecases.take_leases import DISPATCHED
+
+STOPPED = "Stopped"
+"""The outcome of a run that the kill switch stopped: what was created stays, and it can be resumed."""
 
 
-def summarize_run(run: Run, progress: Progress, leases: Leases, now: float) -> dict[str, Any]:
-    """Release the run's leases and return the machine's output; `now` is in epoch seconds.
+def summarize_run(run: Run, progress: Progress, leases: Leases, journal: Journal, now: float) -> dict[str, Any]:
+    """Note the run's end, release its leases and return the machine's output; `now` is in epoch seconds.
 
-    If the process dies before it returns, the retry gives the same output: nothing is added up here.
+    A run that the kill switch stopped says before which page, and from which token it can be resumed.  If the process
+    dies before it returns, the retry gives the same output: nothing is added up here.
     """
+    outcome = STOPPED if progress.stopped else DISPATCHED
     if not run.dry_run:
-        leases.release(run)
+        journal.conclude(run.lease_owner, outcome, progress.totals.to_state())
+        leases.release(run.lease_owner)
     return {
-        "Outcome": "DryRun" if run.dry_run else "Dispatched",
+        "Outcome": outcome if progress.stopped or not run.dry_run else "DryRun",
         "RunId": run.run_id,
         "WindowStart": run.window.start_text,
         "WindowEnd": run.window.end_text,
         "Path": run.path.value,
         "PageSize": run.page_size,
         **progress.totals.to_state(),
+        **({"Page": progress.page, "Token": progress.token} if progress.stopped else {}),
         "DurationSeconds": max(0, int(now) - parse_instant(run.started_at).seconds),
     }

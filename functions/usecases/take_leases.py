@@ -1,43 +1,88 @@
-"""Hold the window's two edges before anything is read."""
+"""Hold the window's two edges before anything is read, and find where to begin."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from functions.domain.run import Others, Run
+from functions.domain.plan import Plan
+from functions.domain.run import Others, Path, Progress, Run
 from functions.domain.window import utc_text
-from functions.usecases.ports import Holder, Leases
+from functions.usecases.ports import Holder, Journal, Leases
+
+DISPATCHED = "Dispatched"
+"""The outcome of a run that came to its end: nothing of it is left to go on with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Whether the run may work on its window: `holder` is the other run that does, or None."""
+class Start:
+    """Whether the run may work on its window, and from where: `holder` is the other run that does, or None."""
 
+    run: Run
+    progress: Progress
     holder: Holder | None
     others: Others
 
+    def to_state(self) -> dict[str, Any]:
+        """`{"Run", "Progress", "Leases": {"Held", "Holder", "Others"}}`; a holder is `{"RunId", "HeldUntil"}`."""
+        holder = self.holder and {
+            "RunId": self.holder.run_id,
+            "HeldUntil": utc_text(datetime.fromtimestamp(self.holder.held_until, UTC)),
+        }
+        leases = {"Held": self.holder is None, "Holder": holder, "Others": self.others.to_state()}
+        return {"Run": self.run.to_state(), "Progress": self.progress.to_state(), "Leases": leases}
 
-def take_leases(run: Run, leases: Leases) -> Held:
+
+def take_leases(run: Run, progress: Progress, leases: Leases, journal: Journal) -> Start:
     """Take the edges, and learn which other runs' plans must be looked at; a dry run takes nothing.
 
-    While the edges are held no other run can plan in this window or on its edges: the answer holds for the whole run.
+    A run that resumes takes the place of the window's last run, unless that came to its end, and goes on behind its
+    last finished page.  While the edges are held no other run can plan in this window or on its edges, so what is
+    learned here holds for the whole run.
 
     Raises:
         WindowBusy: a neighbouring window's run holds an edge.
     """
+    if run.resume:
+        run = _in_place_of_last(run, journal)
     if not run.dry_run:
         holder = leases.take(run)
         if holder is not None:
-            return Held(holder, Others())
-    return Held(None, leases.others(run))
+            return Start(run, progress, holder, Others())
+    if run.resume:
+        progress = progress_of(journal.outlines(run.lease_owner)) if run.path is Path.PAGED else Progress()
+        run = replace(run, resume=False)
+    return Start(run, progress, None, journal.others(run))
 
 
-def to_state(held: Held) -> dict[str, Any]:
-    """`{"Held": true, "Holder": null, "Others": {...}}`, or false with `{"RunId", "HeldUntil"}` of the holder."""
-    holder = held.holder
-    return {
-        "Held": holder is None,
-        "Holder": holder
-        and {"RunId": holder.run_id, "HeldUntil": utc_text(datetime.fromtimestamp(holder.held_until, UTC))},
-        "Others": held.others.to_state(),
-    }
+def progress_of(plans: list[Plan]) -> Progress:
+    """Where a paged run goes on: behind its finished pages, with what they counted.
+
+    A page that was planned and not finished is the next one: it is settled from its plan, never read again.
+    """
+    progress = Progress()
+    for plan in plans:
+        if not plan.finished:
+            break
+        progress = progress.after(plan.counts, plan.next_token)
+    return progress
+
+
+def _in_place_of_last(run: Run, journal: Journal) -> Run:
+    """The window's last run under its own settings, but for what the input gave and the limit that holds now.
+
+    On another path that was asked for nothing can be gone on with: it is a new run, which skips what was dispatched.
+    """
+    last = journal.last_run(run.window)
+    if last is None or last.outcome == DISPATCHED:
+        return run
+    path = Path(last.path)
+    if "PaginationEnabled" in run.given and path is not run.path:
+        return run
+    return replace(
+        run,
+        run_id=last.run_id,
+        started_at=last.started_at,
+        path=path,
+        lease_seconds=path.lease_seconds,
+        page_size=run.page_size if "PageSize" in run.given else last.page_size,
+    )

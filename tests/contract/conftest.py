@@ -10,6 +10,7 @@ import pytest
 
 from functions.adapters.bookings import DynamoBookingIndex
 from functions.adapters.clients import client
+from functions.adapters.journal import DynamoJournal
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import LedgerTable
 from functions.adapters.task_data import S3TaskData
@@ -119,6 +120,12 @@ def ledger(aws: Callable[[str], Any], task_data: S3TaskData, clock: Clock) -> Dy
     name = fresh("ledger")
     _create_table(aws("dynamodb"), name, {"Pk": "S", "Sk": "S"}, ("Pk", "Sk"))
     return DynamoLedger(LedgerTable(aws("dynamodb"), name, clock), task_data)
+
+
+@pytest.fixture
+def journal(ledger: DynamoLedger) -> DynamoJournal:
+    """The journal in the ledger's table."""
+    return DynamoJournal(ledger.table)
 
 
 @pytest.fixture

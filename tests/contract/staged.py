@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from threading import get_ident
+from threading import Barrier, get_ident
 from typing import Any, Final, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape
 
@@ -17,6 +17,7 @@ from botocore.httpsession import URLLib3Session
 from urllib3.response import HTTPResponse
 
 from functions.adapters.bookings import DynamoBookingIndex
+from functions.adapters.ledger_table import Row, key
 from functions.domain.cursor import Token
 from functions.domain.page import sort_out
 from functions.domain.plan import Plan
@@ -79,9 +80,20 @@ def members(count: int) -> list[NewTask]:
     return composed(*(record(f"R{n}", MemberId={"S": f"member-{n}"}) for n in range(count)))
 
 
-def a_run(run_id: str = "run-1", window: Window = WINDOW, lease_seconds: int = LEASE_SECONDS) -> Run:
+def at_any_time() -> None:
+    """An attempt that always has time left."""
+
+
+def a_run(
+    run_id: str = "run-1",
+    window: Window = WINDOW,
+    lease_seconds: int = LEASE_SECONDS,
+    execution_id: str | None = None,
+) -> Run:
+    """A run, worked on by the execution that began it, or by another one."""
     return Run(
         run_id=run_id,
+        execution_id=execution_id or run_id,
         started_at="2026-09-17T16:01:10Z",
         window=window,
         path=Path.PAGED,
@@ -145,7 +157,9 @@ def refusal(code: str, status: int = 400, message: str = "", **members: Any) -> 
     def refuse(request: AWSPreparedRequest) -> AWSResponse:
         if "X-Amz-Target" in request.headers:
             return _response(request, status, json.dumps({"__type": code, "message": message, **members}))
-        return _response(request, status, f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>")
+        error = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+        is_form = "form-urlencoded" in str(request.headers.get("Content-Type"))
+        return _response(request, status, f"<ErrorResponse>{error}</ErrorResponse>" if is_form else error)
 
     return refuse
 
@@ -161,6 +175,25 @@ def lost_answer(request: AWSPreparedRequest) -> AWSResponse | None:
     raise ConnectionClosedError(endpoint_url=request.url)
 
 
+def side_by_side(*steps: Step) -> list[Step]:
+    """These steps for requests that are all under way before the first is met."""
+    together = Barrier(len(steps), timeout=20)
+
+    def after_all(step: Step) -> Step:
+        def meet(request: AWSPreparedRequest) -> AWSResponse | None:
+            together.wait()
+            return step(request)
+
+        return meet
+
+    return [after_all(step) for step in steps]
+
+
+def sent(_: AWSPreparedRequest) -> AWSResponse | None:
+    """The engine gets the request as it is."""
+    return None
+
+
 def alter_answers(client: Any, operation: str, steps: Iterable[Callable[[dict[str, Any]], None]]) -> None:
     """Change the parsed answers of one operation by these steps in turn, and leave those after them."""
     remaining = iter(steps)
@@ -171,6 +204,11 @@ def alter_answers(client: Any, operation: str, steps: Iterable[Callable[[dict[st
             step(parsed)
 
     client.meta.events.register(f"after-call.{client.meta.service_model.service_id.hyphenize()}.{operation}", alter)
+
+
+def key_of(item: Row) -> Row:
+    """The key of an item of the ledger."""
+    return key(item["Pk"]["S"], item["Sk"]["S"])
 
 
 def limit_pages(dynamodb: Any, rows: int) -> None:

@@ -1,12 +1,16 @@
 """What a page costs in calls of AWS, counted at the clients below the real composition root.
 
-A page is one query, one upload for each task, a send for each ten tasks of a route, and at most eight calls for leases
-and plan.  A transaction is one call.
+A page is one query, one upload for each task, a send for each ten tasks of a route, one read of the kill switch, and
+at most eight calls for leases and plan.  A transaction is one call.
 """
 
 import json
+import os
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -18,14 +22,16 @@ from functions.domain.errors import ConfigurationError
 from functions.domain.run import Counts, Progress, Run
 from functions.domain.values import Item
 from functions.handlers import wiring
+from functions.usecases.attempt import CONFIRMED_SECONDS
 from functions.usecases.dispatch_page import dispatch_page
 from functions.usecases.ports import Dispatch
-from tests.contract.staged import WINDOW, MakeIndex, a_run, calls_of, record, refusal, stage
+from tests.contract.staged import WINDOW, MakeIndex, a_run, calls_of, fresh, record, refusal, sent, side_by_side, stage
 
 MOST_FOR_LEASES_AND_PLAN: Final = 8
 
-RENEW = CREATE = FINISH = "TransactWriteItems"
-READ: Final = "GetItem"
+RENEW = CREATE = NOTE = FINISH = "TransactWriteItems"
+READ = READ_FENCE = "GetItem"
+OF_RUN: Final = "Query"
 TASKS: Final = "BatchGetItem"
 
 
@@ -37,6 +43,8 @@ class Cost(NamedTuple):
     sends: int
     ledger: list[str]
     """The operations for leases and plan, in their order."""
+    switch: int = 1
+    """Reads of the kill switch."""
 
 
 class Page:
@@ -46,32 +54,45 @@ class Page:
         self.dispatch: Dispatch = wiring.dispatch()
         self.sqs = client("sqs")
         self._dynamodb = client("dynamodb")
+        self._ssm = client("ssm")
         self._table_name = table_name
+        self.cost: Cost
+        """Of the page done last, also where it failed."""
         self._calls = calls_of(*map(client, ("dynamodb", "s3", "sqs", "ssm")))
 
     def book(self, *records: Item) -> None:
         for each in records:
             self._dynamodb.put_item(TableName=self._table_name, Item=each)
 
-    def done_by(self, run: Run) -> tuple[Counts, Cost]:
-        """Do the run's first page under its leases, which are given back; what it did, and its cost."""
+    def set_the_switch(self, value: str) -> None:
+        self._ssm.put_parameter(Name=os.environ["STOP_PARAMETER"], Value=value, Type="String", Overwrite=True)
+
+    def done_by(self, run: Run, page: int = 1) -> tuple[Counts, Cost]:
+        """Do a page of the run, from the window's start, under its leases, which are given back; its work and cost."""
         assert self.dispatch.ledger.take(run) is None
-        others = self.dispatch.ledger.others(run)
+        others = wiring.journal().others(run)
         self._calls.clear()
         try:
-            counts = dispatch_page(run, Progress(), others, self.dispatch).totals
-            return counts, self._cost()
+            counts = dispatch_page(run, Progress(page), others, self.dispatch, time.time() + 300).totals
         finally:
-            self.dispatch.ledger.release(run)
+            self.cost = self._cost()
+            self.dispatch.ledger.release(run.lease_owner)
+        return counts, self.cost
 
     def _cost(self) -> Cost:
-        of_ledger = [call for call in self._calls if call.operation not in ("PutObject", "SendMessageBatch")]
-        return Cost(
+        operations = Counter(call.operation for call in self._calls)
+        of_others = ("PutObject", "SendMessageBatch", "GetParameters")
+        of_ledger = [call for call in self._calls if call.operation not in of_others]
+        cost = Cost(
             queries=sum("IndexName" in call.params for call in self._calls),
-            uploads=sum(call.operation == "PutObject" for call in self._calls),
-            sends=sum(call.operation == "SendMessageBatch" for call in self._calls),
+            uploads=operations["PutObject"],
+            sends=operations["SendMessageBatch"],
             ledger=[call.operation for call in of_ledger if "IndexName" not in call.params],
+            switch=operations["GetParameters"],
         )
+        print(f"{cost}: {len(cost.ledger)} for leases and plan")  # noqa: T201 -- shown by pytest -rP
+        assert len(cost.ledger) <= MOST_FOR_LEASES_AND_PLAN
+        return cost
 
 
 @pytest.fixture
@@ -91,12 +112,16 @@ def page(
         "TASK_DATA_BUCKET_NAME": queues.bucket,
         "POINT_TASK_QUEUE_URL": queues.urls[Route.POINT],
         "COUPON_TASK_QUEUE_URL": queues.urls[Route.COUPON],
+        "STOP_PARAMETER": fresh("/stop"),
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    wiring.dispatch.cache_clear()
+    made_once = (wiring.dispatch, wiring.ledger_table)
+    for each in made_once:
+        each.cache_clear()
     yield Page(aws, index.table_name)
-    wiring.dispatch.cache_clear()
+    for each in made_once:
+        each.cache_clear()
 
 
 def bookings(members: int, kind: str, time: str = "15:30:00Z") -> list[Item]:
@@ -114,7 +139,6 @@ def test_a_page_is_one_query_an_upload_a_task_a_send_for_ten_tasks_and_four_call
     counts, cost = page.done_by(a_run("first"))
     assert (counts.waiting, counts.groups, counts.tasks) == (68, 23, 34)
     assert cost == Cost(queries=1, uploads=34, sends=3 + 2, ledger=[RENEW, READ, CREATE, FINISH])
-    assert len(cost.ledger) <= MOST_FOR_LEASES_AND_PLAN
 
 
 def test_records_set_aside_are_one_upload_more(page: Page) -> None:
@@ -138,27 +162,52 @@ def test_a_page_without_waiting_records_uploads_and_sends_nothing(page: Page) ->
         pytest.param(a_run("after", WINDOW.next), "16:00:00Z", id="after"),
     ],
 )
-def test_an_edge_that_a_neighbours_run_read_costs_three_reads_of_its_plans_and_one_of_its_own(
-    page: Page, neighbour: Run, edge: str
-) -> None:
+def test_an_edge_that_a_neighbours_run_read_costs_two_reads_of_its_plans(page: Page, neighbour: Run, edge: str) -> None:
     page.book(*bookings(1, "Point", edge))
     page.done_by(neighbour)
     page.book(*bookings(12, "Point"))
     counts, cost = page.done_by(a_run("first"))
     assert (counts.already_dispatched, counts.dispatched, counts.tasks) == (2, 24, 12)
-    of_neighbour, own = ["Query", "Query", TASKS], ["Query"]
-    assert cost == Cost(1, 12, 2, [RENEW, READ, *of_neighbour, *own, CREATE, FINISH])
-    assert len(cost.ledger) <= MOST_FOR_LEASES_AND_PLAN
+    assert cost == Cost(1, 12, 2, [RENEW, READ, OF_RUN, TASKS, CREATE, FINISH])
 
 
-def test_a_page_with_both_edges_pays_for_both_neighbours(page: Page) -> None:
+@pytest.fixture
+def page_with_both_edges(page: Page) -> Page:
+    """Both neighbours had one run each, and each dispatched a part of what is on its edge by now."""
     page.book(*bookings(1, "Point", "15:00:00Z"), *bookings(1, "Point", "16:00:00Z"))
     for run in (a_run("before", WINDOW.previous), a_run("after", WINDOW.next)):
         page.done_by(run)
-    counts, cost = page.done_by(a_run("first"))
-    assert (counts.already_dispatched, counts.tasks) == (4, 0)
-    of_each_neighbour, own = ["Query", "Query", TASKS], ["Query"]
-    assert cost == Cost(1, 0, 0, [RENEW, READ, *of_each_neighbour * 2, *own, CREATE, FINISH])
+    page.book(*bookings(12, "Point"), *bookings(1, "ECoupon", "15:00:00Z"), *bookings(1, "ECoupon", "16:00:00Z"))
+    return page
+
+
+def test_a_first_page_with_both_edges_and_a_run_of_each_neighbour_costs_seven(page_with_both_edges: Page) -> None:
+    counts, cost = page_with_both_edges.done_by(a_run("first"))
+    assert (counts.already_dispatched, counts.dispatched, counts.tasks) == (4, 28, 13)
+    assert cost == Cost(1, 13, 2 + 1, [RENEW, READ, OF_RUN, OF_RUN, TASKS, CREATE, FINISH])
+
+
+def test_a_later_page_looks_at_its_own_runs_earlier_ones_too_and_costs_eight(page_with_both_edges: Page) -> None:
+    run = a_run("first")
+    page_with_both_edges.done_by(run)
+    counts, cost = page_with_both_edges.done_by(run, page=2)
+    assert (counts.already_dispatched, counts.tasks) == (32, 0)
+    own, of_neighbours = [OF_RUN], [OF_RUN, OF_RUN]
+    assert cost == Cost(1, 0, 0, [RENEW, READ, *own, *of_neighbours, TASKS, CREATE, FINISH])
+
+
+@pytest.mark.parametrize(("number", "own"), [(1, []), (2, [OF_RUN])], ids=["first page", "later page"])
+def test_a_decided_page_with_both_edges_done_again_costs_no_more(
+    page_with_both_edges: Page, number: int, own: list[str]
+) -> None:
+    page, run = page_with_both_edges, a_run("first")
+    stage(page.sqs, "SendMessageBatch", side_by_side(*[refusal("AccessDenied", 403)] * 3))
+    with pytest.raises(ConfigurationError):
+        page.done_by(run, number)
+    counts, cost = page.done_by(run, number)
+    assert (counts.already_dispatched, counts.dispatched, counts.tasks) == (4, 28, 13)
+    of_neighbours = [OF_RUN, OF_RUN]
+    assert cost == Cost(0, 0, 3, [RENEW, READ, TASKS, *own, *of_neighbours, TASKS, FINISH])
 
 
 def test_a_page_away_from_the_edges_costs_no_look_up_though_neighbours_had_runs(page: Page) -> None:
@@ -174,9 +223,16 @@ def test_a_page_that_another_run_dispatched_costs_a_look_up_and_neither_uploads_
     page.done_by(a_run("first"))
     counts, cost = page.done_by(a_run("second"))
     assert (counts.already_dispatched, counts.tasks) == (24, 0)
-    runs, plans_of_each_run = ["Query"], ["Query", "Query"]
-    assert cost == Cost(1, 0, 0, [RENEW, READ, *runs, *plans_of_each_run, TASKS, CREATE, FINISH])
-    assert len(cost.ledger) <= MOST_FOR_LEASES_AND_PLAN
+    assert cost == Cost(1, 0, 0, [RENEW, READ, OF_RUN, TASKS, CREATE, FINISH])
+
+
+def test_each_further_run_of_the_window_costs_a_query_and_all_their_tasks_one_read(page: Page) -> None:
+    page.book(*bookings(12, "Point"))
+    for number in range(3):
+        page.done_by(a_run(f"earlier-{number}"))
+    counts, cost = page.done_by(a_run("last"))
+    assert (counts.already_dispatched, counts.tasks) == (24, 0)
+    assert cost == Cost(1, 0, 0, [RENEW, READ, *[OF_RUN] * 3, TASKS, CREATE, FINISH])
 
 
 def test_a_finished_page_done_again_is_looked_up_and_nothing_else(page: Page) -> None:
@@ -186,10 +242,46 @@ def test_a_finished_page_done_again_is_looked_up_and_nothing_else(page: Page) ->
     assert page.done_by(run) == (first, Cost(queries=0, uploads=0, sends=0, ledger=[RENEW, READ]))
 
 
+def test_the_kill_switch_is_read_fresh_and_one_that_is_missing_or_unreadable_is_off(page: Page) -> None:
+    assert page.dispatch.stop() is False
+    for value, on in (("true", True), ("false", False), (" TRUE ", True), ("yes", False)):
+        page.set_the_switch(value)
+        assert page.dispatch.stop() is on
+
+
+def test_a_page_under_the_kill_switch_is_its_one_read(page: Page) -> None:
+    page.book(*bookings(12, "Point"))
+    page.set_the_switch("true")
+    counts, cost = page.done_by(a_run("first"))
+    assert counts == Counts()
+    assert cost == Cost(queries=0, uploads=0, sends=0, ledger=[])
+
+
+def test_a_page_that_takes_long_looks_before_its_next_calls_whether_it_was_superseded(page: Page) -> None:
+    page.book(*bookings(1, "Point"))
+    steps = count(time.time(), CONFIRMED_SECONDS + 1)
+    page.dispatch = replace(page.dispatch, clock=lambda: next(steps))
+    _, cost = page.done_by(a_run("first"))
+    upload, plan, batch, mark = [READ_FENCE], [READ_FENCE, CREATE], [READ_FENCE], [READ_FENCE, FINISH]
+    assert cost == Cost(queries=1, uploads=1, sends=1, ledger=[RENEW, READ, *upload, *plan, *batch, *mark])
+
+
+def test_a_page_that_fails_half_way_costs_one_call_more_to_note_what_was_sent(page: Page) -> None:
+    page.book(*bookings(12, "Point"))
+    run = a_run("first")
+    stage(page.sqs, "SendMessageBatch", side_by_side(sent, refusal("AccessDenied", 403)))
+    with pytest.raises(ConfigurationError):
+        page.done_by(run)
+    assert page.cost.ledger == [RENEW, READ, CREATE, NOTE]
+    counts, cost = page.done_by(run)
+    assert (counts.dispatched, counts.tasks) == (24, 12)
+    assert cost == Cost(queries=0, uploads=0, sends=1, ledger=[RENEW, READ, TASKS, FINISH])
+
+
 def test_a_decided_page_done_again_is_sent_and_not_queried_or_uploaded_again(page: Page) -> None:
     page.book(*bookings(12, "Point"))
     run = a_run("first")
-    stage(page.sqs, "SendMessageBatch", [refusal("AccessDenied", 403)])
+    stage(page.sqs, "SendMessageBatch", side_by_side(*[refusal("AccessDenied", 403)] * 2))
     with pytest.raises(ConfigurationError):
         page.done_by(run)
     counts, cost = page.done_by(run)

@@ -1,32 +1,44 @@
 """What each failure of an AWS call means, and how long the clients try."""
 
-from collections.abc import Callable
-from typing import Any
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import pytest
+from aws_lambda_powertools import Metrics
 from botocore import exceptions as failures
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.adapters.clients import translated
-from functions.adapters.pool import THREADS
-from functions.domain.budget import BATCH_SECONDS, PAGE_FUNCTION_SECONDS, SMALL_FUNCTION_SECONDS
+from functions.adapters.clients import retries, translated
+from functions.adapters.pool import THREADS, each
+from functions.domain.budget import CALL_ATTEMPTS, CALL_SECONDS, PAGE_FUNCTION_SECONDS, SMALL_FUNCTION_SECONDS
 from functions.domain.errors import ConfigurationError, DispatcherError, DispatchFailed, LeaseLost, TransientError
+from functions.domain.run import Counts, Progress
+from functions.handlers import observed
+from tests.contract.staged import Step, a_run, fresh, read_timeout, refusal, stage
 
 MEANINGS = {
     TransientError: [
+        ("BandwidthLimitExceeded", 400),
         ("ConditionalRequestConflict", 409),
         ("InternalError", 500),
         ("InternalServerError", 500),
         ("LimitExceededException", 400),
         ("OperationAborted", 409),
         ("OverLimit", 403),
+        ("PriorRequestNotComplete", 400),
         ("ProvisionedThroughputExceededException", 400),
         ("RequestLimitExceeded", 400),
         ("RequestThrottled", 403),
+        ("RequestThrottledException", 400),
         ("RequestTimeout", 400),
+        ("RequestTimeoutException", 400),
         ("RequestTimeTooSkewed", 403),
         ("ServiceUnavailable", 503),
         ("SlowDown", 503),
+        ("Throttled", 429),
+        ("ThrottledException", 400),
         ("Throttling", 400),
         ("ThrottlingException", 400),
         ("TooManyRequestsException", 429),
@@ -38,10 +50,14 @@ MEANINGS = {
     ConfigurationError: [
         ("AccessDenied", 403),
         ("AccessDeniedException", 400),
+        ("AuthorizationError", 403),
         ("AWS.SimpleQueueService.NonExistentQueue", 400),
         ("ExpiredToken", 400),
+        ("ExpiredTokenException", 400),
         ("InvalidAccessKeyId", 403),
         ("NoSuchBucket", 404),
+        ("NoSuchKey", 404),
+        ("NotFound", 404),
         ("QueueDoesNotExist", 400),
         ("ResourceNotFoundException", 400),
         ("UnrecognizedClientException", 400),
@@ -85,7 +101,9 @@ def test_an_error_code_says_who_acts(code: str, status: int, kind: type[Dispatch
         (failures.ResponseStreamingError(error="secret"), TransientError),
         (failures.IncompleteReadError(actual_bytes=1, expected_bytes=2), TransientError),
         (failures.ParamValidationError(report="secret"), DispatchFailed),
-        (failures.NoCredentialsError(), DispatchFailed),
+        (failures.NoCredentialsError(), ConfigurationError),
+        (failures.PartialCredentialsError(provider="secret", cred_var="secret"), ConfigurationError),
+        (failures.NoRegionError(), DispatchFailed),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
@@ -104,7 +122,7 @@ def test_our_own_errors_pass_as_they_are() -> None:
     assert raised.value is own
 
 
-@pytest.mark.parametrize("service", ["dynamodb", "s3", "sqs", "ssm"])
+@pytest.mark.parametrize("service", ["dynamodb", "s3", "sns", "sqs", "ssm"])
 def test_a_client_is_made_once_with_a_connection_for_each_thread_and_bounded_tries(
     aws: Callable[[str], Any], service: str
 ) -> None:
@@ -114,5 +132,83 @@ def test_a_client_is_made_once_with_a_connection_for_each_thread_and_bounded_tri
     tries = config.retries["total_max_attempts"]
     assert config.retries["mode"] == "standard"
     pauses = sum(2**retry for retry in range(tries - 1))
-    assert tries * (config.connect_timeout + config.read_timeout) + pauses <= BATCH_SECONDS
-    assert BATCH_SECONDS < SMALL_FUNCTION_SECONDS < PAGE_FUNCTION_SECONDS
+    assert tries * (config.connect_timeout + config.read_timeout) + pauses <= CALL_SECONDS
+    assert CALL_SECONDS < SMALL_FUNCTION_SECONDS < PAGE_FUNCTION_SECONDS
+
+
+conflict, aborted = refusal("ConditionalRequestConflict", 409), refusal("OperationAborted", 409)
+THROTTLED: Final = {
+    ("dynamodb", "Query"): [
+        refusal("ProvisionedThroughputExceededException"),
+        refusal("ThrottlingException"),
+        refusal("RequestLimitExceeded"),
+    ],
+    ("dynamodb", "TransactWriteItems"): [refusal("ThrottlingException"), refusal("TransactionInProgressException")],
+    ("s3", "PutObject"): [refusal("SlowDown", 503), refusal("ServiceUnavailable", 503), conflict, aborted],
+    ("sqs", "SendMessageBatch"): [refusal("ThrottlingException"), refusal("RequestThrottled", 403)],
+    ("ssm", "GetParameters"): [refusal("ThrottlingException")],
+}
+CALLS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "Query": lambda dynamodb: dynamodb.query(TableName="t", KeyConditionExpression="a = b"),
+    "TransactWriteItems": lambda dynamodb: dynamodb.transact_write_items(
+        TransactItems=[{"Delete": {"TableName": "t", "Key": {"Pk": {"S": "a"}}}}]
+    ),
+    "PutObject": lambda s3: s3.put_object(Bucket="bucket", Key="key", Body=b""),
+    "SendMessageBatch": lambda sqs: sqs.send_message_batch(QueueUrl="http://127.0.0.1/queue", Entries=[]),
+    "GetParameters": lambda ssm: ssm.get_parameters(Names=["name"]),
+}
+
+
+def tried(client: Any, operation: str, step: Step) -> None:
+    """Make a call that always meets this step."""
+    requests = stage(client, operation, itertools.repeat(step))
+    with pytest.raises(TransientError, match=f"^{operation}: "), translated(operation):
+        CALLS[operation](client)
+    assert len(requests) == CALL_ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "step"),
+    [(*place, step) for place, steps in THROTTLED.items() for step in [*steps, read_timeout]],
+)
+def test_throttling_and_silence_are_backed_off_counted_and_then_transient(
+    aws: Callable[[str], Any], pauses: list[float], service: str, operation: str, step: Step
+) -> None:
+    retries.take()
+    tried(aws(service), operation, step)
+    assert [0 <= pause <= limit for pause, limit in zip(pauses, (1, 2), strict=True)] == [True, True]
+    assert retries.take() == CALL_ATTEMPTS - 1
+
+
+def test_calls_that_go_well_or_are_refused_for_good_count_no_retry(aws: Callable[[str], Any]) -> None:
+    retries.take()
+    s3 = aws("s3")
+    s3.list_buckets()
+    with pytest.raises(ConfigurationError), translated("PutObject"):
+        s3.put_object(Bucket=fresh("missing"), Key="key", Body=b"")
+    assert retries.take() == 0
+
+
+@pytest.mark.usefixtures("pauses")
+def test_retries_of_all_clients_and_threads_are_counted_together_and_once(aws: Callable[[str], Any]) -> None:
+    retries.take()
+    for service, operation in (("s3", "PutObject"), ("ssm", "GetParameters")):
+        tried(aws(service), operation, read_timeout)
+    each(lambda _: retries.add(), range(100))
+    assert retries.take() == 2 * (CALL_ATTEMPTS - 1) + 100
+    assert retries.take() == 0
+
+
+@pytest.mark.usefixtures("pauses")
+def test_a_functions_retries_are_a_metric_of_its_call(
+    aws: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(observed, "metrics", Metrics(namespace="BookingtimeDispatcher", service="dispatcher"))
+    retries.take()
+    tried(aws("s3"), "PutObject", refusal("SlowDown", 503))
+    counted = []
+    for _ in range(2):
+        observed.report_progress(a_run(), Progress(), Progress().after(Counts(pages=1), None))
+        (metrics,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line)
+        counted.append(metrics["Retries"])
+    assert counted == [[2.0], [0.0]]

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from functions.adapters.journal import DynamoJournal, run_ids
 from functions.adapters.ledger import DynamoLedger
-from functions.adapters.ledger_table import RETENTION_SECONDS, edge_key
+from functions.adapters.ledger_table import RETENTION_SECONDS, Row, edge_key, key, run_key, text
 from functions.adapters.pool import THREADS
 from functions.domain.errors import DispatcherError, DispatchFailed, LeaseLost, TransientError, WindowBusy
 from functions.domain.run import Others, Run
-from functions.usecases.ports import Holder
+from functions.usecases.ports import Holder, Lease
 from tests.contract.staged import (
     LEASE_SECONDS,
     NOW,
@@ -21,7 +22,7 @@ from tests.contract.staged import (
     Step,
     a_run,
     calls_of,
-    limit_pages,
+    key_of,
     lost_answer,
     read_timeout,
     refusal,
@@ -29,28 +30,36 @@ from tests.contract.staged import (
 )
 
 EXPIRY = NOW + LEASE_SECONDS
-FIRST = a_run("first")
+FIRST = a_run("first", execution_id="execution-1")
+RESUMED = a_run("first", execution_id="execution-2")
+"""Another execution that goes on with the first one's run."""
 SECOND = a_run("second")
 BEFORE = a_run("before", WINDOW.previous)
 AFTER = a_run("after", WINDOW.next)
 
 
-def holder_of(ledger: DynamoLedger, edge: str) -> str | None:
+def item_at(ledger: DynamoLedger, place: Row) -> Row | None:
     table = ledger.table
-    item = table.client.get_item(TableName=table.name, Key=edge_key(edge), ConsistentRead=True).get("Item")
-    return item["RunId"]["S"] if item else None
+    item: Row | None = table.client.get_item(TableName=table.name, Key=place, ConsistentRead=True).get("Item")
+    return item
+
+
+def holder_of(ledger: DynamoLedger, edge: str) -> str | None:
+    """The execution that an edge is held by."""
+    item = item_at(ledger, edge_key(edge))
+    return item["Holder"]["S"] if item else None
 
 
 def test_a_run_takes_both_edges_of_its_window_and_is_listed(ledger: DynamoLedger) -> None:
     assert ledger.take(FIRST) is None
-    assert [holder_of(ledger, edge) for edge in ("2026-09-17T15:00:00Z", "2026-09-17T16:00:00Z")] == ["first", "first"]
-    assert ledger.run_ids(WINDOW) == ["first"]
+    assert [holder_of(ledger, edge) for edge in ("2026-09-17T15:00:00Z", "2026-09-17T16:00:00Z")] == ["execution-1"] * 2
+    assert run_ids(ledger.table, WINDOW) == ["first"]
 
 
 def test_a_second_starter_of_the_window_is_told_who_holds_it_and_until_when(ledger: DynamoLedger) -> None:
     ledger.take(FIRST)
     assert ledger.take(SECOND) == Holder("first", EXPIRY)
-    assert ledger.run_ids(WINDOW) == ["first"]
+    assert run_ids(ledger.table, WINDOW) == ["first"]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +72,58 @@ def test_an_edge_of_a_neighbour_makes_the_window_busy_and_the_other_edge_is_not_
     with pytest.raises(WindowBusy, match=f"^the run of window {neighbour.window.start_text} holds an edge"):
         ledger.take(FIRST)
     assert holder_of(ledger, free_edge) is None
-    assert ledger.run_ids(WINDOW) == []
+    assert run_ids(ledger.table, WINDOW) == []
+
+
+@pytest.mark.parametrize("resumed", [FIRST, replace(FIRST, redrives=1)], ids=["again", "redriven"])
+def test_the_execution_that_holds_a_window_may_take_it_again(ledger: DynamoLedger, resumed: Run) -> None:
+    ledger.take(FIRST)
+    assert ledger.take(resumed) is None
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == ["execution-1"] * 2
+
+
+def test_another_execution_of_the_same_run_cannot_take_what_the_first_holds(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    assert ledger.take(RESUMED) == Holder("first", EXPIRY)
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == ["execution-1"] * 2
+    entry = item_at(ledger, run_key(WINDOW, "first"))
+    assert entry is not None
+    assert entry["ExecutionId"] == text("execution-1")
+
+
+@pytest.mark.parametrize("given_back", [True, False], ids=["given back", "its holder died"])
+def test_another_execution_goes_on_with_the_run_once_it_is_free(
+    ledger: DynamoLedger, clock: Clock, *, given_back: bool
+) -> None:
+    ledger.take(FIRST)
+    if given_back:
+        ledger.release(FIRST.lease_owner)
+    else:
+        clock.now = EXPIRY + 1
+    assert ledger.take(RESUMED) is None
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == ["execution-2"] * 2
+    with pytest.raises(LeaseLost):
+        ledger.renew(FIRST)
+
+
+def test_a_holder_is_named_by_its_run_and_not_by_its_execution(ledger: DynamoLedger) -> None:
+    ledger.take(RESUMED)
+    assert ledger.take(SECOND) == Holder("first", EXPIRY)
+
+
+def test_taking_writes_edges_journal_and_fence_in_one_transaction(ledger: DynamoLedger) -> None:
+    calls = calls_of(ledger.table.client)
+    ledger.take(FIRST)
+    ((operation, params),) = calls
+    assert operation == "TransactWriteItems"
+    writes = [(kind, write) for each in params["TransactItems"] for kind, write in each.items()]
+    assert [(kind, write.get("Key") or key_of(write["Item"])) for kind, write in writes] == [
+        ("Update", key("edge#2026-09-17T15:00:00Z", "lease")),
+        ("Update", key("edge#2026-09-17T16:00:00Z", "lease")),
+        ("Update", key("window#2026-09-17T15:00:00Z", "run#first")),
+        ("Put", key("execution#execution-1", "run")),
+        ("Put", key("fence#first", "lane#0")),
+    ]
 
 
 def test_windows_without_a_common_edge_run_side_by_side(ledger: DynamoLedger) -> None:
@@ -98,11 +158,13 @@ def test_an_expired_lease_of_a_neighbour_does_not_make_the_window_busy(ledger: D
     assert holder_of(ledger, WINDOW.next.end_text) == "after"
 
 
-def test_a_row_past_its_time_to_live_still_counts_while_it_can_be_read(ledger: DynamoLedger, clock: Clock) -> None:
+def test_a_row_past_its_time_to_live_still_counts_while_it_can_be_read(
+    ledger: DynamoLedger, journal: DynamoJournal, clock: Clock
+) -> None:
     ledger.take(replace(FIRST, lease_seconds=2 * RETENTION_SECONDS))
     clock.now += RETENTION_SECONDS + 1
     assert ledger.take(SECOND) == Holder("first", NOW + 2 * RETENTION_SECONDS)
-    assert ledger.others(SECOND) == Others(own=True)
+    assert journal.others(SECOND) == Others(own=("first",))
 
 
 def test_renewing_begins_a_fresh_attempt_and_a_full_time(ledger: DynamoLedger, clock: Clock) -> None:
@@ -133,7 +195,7 @@ def lose_one_edge_to_a_neighbour(ledger: DynamoLedger, clock: Clock) -> None:
 
 
 def give_back(ledger: DynamoLedger, _clock: Clock) -> None:
-    ledger.release(FIRST)
+    ledger.release(FIRST.lease_owner)
 
 
 @pytest.mark.parametrize("lose", [lose_to_a_second_run, lose_one_edge_to_a_neighbour, give_back])
@@ -153,27 +215,56 @@ def test_releasing_gives_back_only_the_runs_own_edges(ledger: DynamoLedger, cloc
     ledger.take(FIRST)
     clock.now = EXPIRY + 1
     ledger.take(AFTER)
-    ledger.release(FIRST)
-    ledger.release(FIRST)
+    ledger.release(FIRST.lease_owner)
+    ledger.release(FIRST.lease_owner)
     assert [holder_of(ledger, edge) for edge in WINDOW.edges] == [None, "after"]
-    assert ledger.run_ids(WINDOW) == ["first"]
+    assert run_ids(ledger.table, WINDOW) == ["first"]
 
 
-@pytest.mark.parametrize(
-    ("started", "others"),
-    [
-        pytest.param([], Others(), id="none"),
-        pytest.param([BEFORE], Others(before=True), id="the hour before"),
-        pytest.param([SECOND], Others(own=True), id="this hour"),
-        pytest.param([AFTER], Others(after=True), id="the hour after"),
-        pytest.param([SECOND, BEFORE, AFTER], Others(before=True, own=True, after=True), id="all"),
-    ],
-)
-def test_a_run_learns_which_windows_had_other_runs(ledger: DynamoLedger, started: list[Run], others: Others) -> None:
-    for run in (*started, FIRST):
-        ledger.take(run)
-        ledger.release(run)
-    assert ledger.others(FIRST) == others
+def test_an_execution_gives_back_nothing_that_another_execution_of_its_run_holds(
+    ledger: DynamoLedger, clock: Clock
+) -> None:
+    ledger.take(FIRST)
+    clock.now = EXPIRY + 1
+    ledger.take(RESUMED)
+    ledger.release(FIRST.lease_owner)
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == ["execution-2"] * 2
+
+
+def test_an_attempt_is_confirmed_until_a_later_one_begins(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    first = ledger.renew(FIRST)
+    calls = calls_of(ledger.table.client)
+    ledger.confirm(first)
+    ((operation, params),) = calls
+    (request,) = params["RequestItems"].values()
+    assert (operation, request["ConsistentRead"], len(request["Keys"])) == ("BatchGetItem", True, 3)
+    second = ledger.renew(FIRST)
+    with pytest.raises(LeaseLost, match=r"^a later attempt has begun$"):
+        ledger.confirm(first)
+    ledger.confirm(second)
+
+
+def test_an_attempt_is_not_confirmed_once_the_leases_were_taken_again(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    lease = ledger.renew(FIRST)
+    ledger.take(FIRST)
+    with pytest.raises(LeaseLost, match=r"^a later attempt has begun$"):
+        ledger.confirm(lease)
+
+
+def test_an_attempt_is_not_confirmed_once_its_window_was_given_back(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    lease = ledger.renew(FIRST)
+    ledger.release(FIRST.lease_owner)
+    with pytest.raises(LeaseLost, match=r"^the run no longer holds the edges of its window$"):
+        ledger.confirm(lease)
+
+
+def test_an_attempt_that_never_began_is_not_confirmed(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    with pytest.raises(LeaseLost, match=r"^a later attempt has begun$"):
+        ledger.confirm(Lease(FIRST, "attempt", EXPIRY))
 
 
 def test_of_sixteen_runs_that_start_together_one_takes_the_window(ledger: DynamoLedger) -> None:
@@ -189,7 +280,7 @@ def test_of_sixteen_runs_that_start_together_one_takes_the_window(ledger: Dynamo
     winners = [run.run_id for run, answer in zip(runs, answers, strict=True) if answer is None]
     assert len(winners) == 1
     assert [answer for answer in answers if answer] == [Holder(winners[0], EXPIRY)] * (THREADS - 1)
-    assert ledger.run_ids(WINDOW) == winners
+    assert run_ids(ledger.table, WINDOW) == winners
     assert [holder_of(ledger, edge) for edge in WINDOW.edges] == winners * 2
 
 
@@ -207,7 +298,7 @@ def test_a_lease_whose_answer_was_lost_is_held(
     requests = stage(ledger.table.client, "TransactWriteItems", [lost_answer, lost_answer])
     use(ledger)
     assert (len(requests), len(pauses)) == (3, 2)
-    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == ["first", "first"]
+    assert [holder_of(ledger, edge) for edge in WINDOW.edges] == ["execution-1"] * 2
 
 
 @pytest.mark.parametrize(
@@ -245,8 +336,8 @@ def test_a_cancelled_transaction_says_who_acts(
     ("operation", "use"),
     [
         pytest.param("TransactWriteItems", lambda ledger: ledger.renew(FIRST), id="renew"),
-        pytest.param("DeleteItem", lambda ledger: ledger.release(FIRST), id="release"),
-        pytest.param("Query", lambda ledger: ledger.others(FIRST), id="others"),
+        pytest.param("DeleteItem", lambda ledger: ledger.release(FIRST.lease_owner), id="release"),
+        pytest.param("BatchGetItem", lambda ledger: ledger.confirm(Lease(FIRST, "attempt", EXPIRY)), id="confirm"),
     ],
 )
 @pytest.mark.usefixtures("pauses")
@@ -256,14 +347,3 @@ def test_a_ledger_that_is_busy_or_silent_is_a_transient_error(
     stage(ledger.table.client, operation, [step] * 3)
     with pytest.raises(TransientError):
         use(ledger)
-
-
-def test_the_runs_of_a_window_are_listed_beyond_one_page_of_the_query(ledger: DynamoLedger) -> None:
-    run_ids = [f"run-{number}" for number in range(5)]
-    for run in (*(a_run(run_id) for run_id in run_ids), BEFORE):
-        ledger.take(run)
-        ledger.release(run)
-    requests = stage(ledger.table.client, "Query", [])
-    limit_pages(ledger.table.client, 2)
-    assert ledger.run_ids(WINDOW) == run_ids
-    assert len(requests) == 3

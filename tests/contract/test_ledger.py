@@ -1,22 +1,24 @@
 """A page is decided once and finished once, under its leases: plans on a real engine, by a staged clock."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from functions.adapters import plan_codec
+from functions.adapters.clients import retries
+from functions.adapters.journal import DynamoJournal
 from functions.adapters.ledger import MAX_BODY_BYTES, DynamoLedger
 from functions.adapters.ledger_table import RETENTION_SECONDS, Row, key, plans_partition, text
 from functions.domain.booking import Group, RecordVersion, Route
 from functions.domain.cursor import Token
-from functions.domain.errors import LeaseLost, TransientError
+from functions.domain.errors import ConfigurationError, LeaseLost, TransientError
 from functions.domain.plan import Plan
 from functions.domain.run import Counts
 from functions.domain.task import Task
-from functions.usecases.ports import Lease, Span
+from functions.usecases.ports import Lease, PlansOf, Span
 from tests.contract.staged import (
     LEASE_SECONDS,
     NOW,
@@ -27,6 +29,7 @@ from tests.contract.staged import (
     alter_answers,
     calls_of,
     composed,
+    key_of,
     limit_pages,
     lost_answer,
     members,
@@ -35,6 +38,7 @@ from tests.contract.staged import (
 )
 
 RUN = a_run("first")
+DYNAMODB_ITEM_BYTES: Final = 400 * 1024
 TOKEN: Token = {
     "RecordId": {"B": "PP8="},
     "BookingDateUTC": {"S": "2026-09-17"},
@@ -54,7 +58,12 @@ def write(ledger: DynamoLedger, run_id: str, *plans: Plan) -> None:
     lease = begin(ledger, run_id)
     for plan in plans:
         ledger.create_plan(lease, plan)
-    ledger.release(lease.run)
+    ledger.release(lease.run.lease_owner)
+
+
+def plans_of(ledger: DynamoLedger, *run_ids: str, span: Span | None = None) -> list[Plan]:
+    """The plans of these runs of the window, or of all of them."""
+    return list(ledger.plans(PlansOf(WINDOW, run_ids or None, span)))
 
 
 def rows_of(ledger: DynamoLedger, run_id: str = "first") -> list[Row]:
@@ -109,7 +118,7 @@ def test_a_finished_plan_has_its_final_counts_and_comes_without_its_tasks(ledger
     final = replace(plan, counts=Counts(pages=1, dispatched=2))
     assert ledger.finish_plan(lease, final) == replace(final, finished=True)
     assert ledger.read_plan(RUN, 1) == replace(final, finished=True, tasks=())
-    assert ledger.plans(WINDOW) == [replace(final, finished=True)]
+    assert plans_of(ledger) == [replace(final, finished=True)]
 
 
 def superseded(ledger: DynamoLedger, _clock: Clock) -> None:
@@ -132,7 +141,7 @@ def one_edge_taken_by_a_neighbour(ledger: DynamoLedger, clock: Clock) -> None:
 
 
 def given_back(ledger: DynamoLedger, _clock: Clock) -> None:
-    ledger.release(RUN)
+    ledger.release(RUN.lease_owner)
 
 
 losses = pytest.mark.parametrize(
@@ -162,6 +171,68 @@ def test_a_plan_is_not_finished_under_a_lease_that_is_lost(
     with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's to finish$"):
         ledger.finish_plan(lease, plan)
     assert ledger.read_plan(RUN, 1) == plan
+
+
+@losses
+def test_nothing_is_noted_under_a_lease_that_is_lost(
+    ledger: DynamoLedger, clock: Clock, lose: Callable[[DynamoLedger, Clock], None]
+) -> None:
+    lease = begin(ledger)
+    plan = a_plan(1, members(2))
+    ledger.create_plan(lease, plan)
+    before = rows_of(ledger)
+    lose(ledger, clock)
+    with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's$"):
+        ledger.note_sent(lease, sent_of(plan, plan.tasks))
+    assert rows_of(ledger) == before
+
+
+def sent_of(plan: Plan, tasks: Iterable[Task]) -> Plan:
+    return replace(plan, sent=frozenset(task.task_id for task in tasks))
+
+
+def test_what_was_sent_of_a_plan_is_known_to_the_next_attempt(ledger: DynamoLedger) -> None:
+    plan = a_plan(1, members(3), TOKEN)
+    lease = begin(ledger)
+    ledger.create_plan(lease, plan)
+    for count in (1, 2):
+        noted = sent_of(plan, plan.tasks[:count])
+        ledger.note_sent(lease, noted)
+        assert ledger.read_plan(RUN, 1) == noted
+        assert plans_of(ledger) == [noted]
+        assert noted.unsent == plan.tasks[count:]
+
+
+def test_a_finished_plan_keeps_no_note_of_what_was_sent(ledger: DynamoLedger) -> None:
+    plan = a_plan(1, members(3))
+    lease = begin(ledger)
+    ledger.create_plan(lease, plan)
+    ledger.note_sent(lease, sent_of(plan, plan.tasks))
+    ledger.finish_plan(lease, plan)
+    (row,) = (row for row in rows_of(ledger) if row["Sk"]["S"].startswith("row#"))
+    assert "Sent" not in row
+    assert plans_of(ledger) == [replace(plan, finished=True)]
+
+
+def test_a_page_without_a_plan_has_nothing_to_note(ledger: DynamoLedger) -> None:
+    lease = begin(ledger)
+    with pytest.raises(LeaseLost):
+        ledger.note_sent(lease, sent_of(a_plan(1), [members(1)[0].task]))
+    assert rows_of(ledger) == []
+
+
+def test_the_note_of_ten_thousand_sent_tasks_fits_into_the_row(ledger: DynamoLedger) -> None:
+    lease = begin(ledger)
+    plan = a_plan(1)
+    ledger.create_plan(lease, plan)
+    ids = frozenset(hashlib.sha256(str(number).encode()).hexdigest() for number in range(10_000))
+    ledger.note_sent(lease, replace(plan, sent=ids))
+    (row,) = (row for row in rows_of(ledger) if "Sent" in row)
+    assert len(row["Sent"]["B"]) == 320_000
+    assert sum(map(len, row)) + len(row["Sent"]["B"]) + 5_000 < DYNAMODB_ITEM_BYTES
+    noted = ledger.read_plan(RUN, 1)
+    assert noted is not None
+    assert noted.sent == ids
 
 
 def test_a_lease_allows_writes_to_its_last_second(ledger: DynamoLedger, clock: Clock) -> None:
@@ -216,7 +287,7 @@ def test_a_plan_finished_again_after_its_answer_was_lost_stays_finished(ledger: 
         ledger.finish_plan(lease, plan)
     assert ledger.finish_plan(lease, plan) == replace(plan, finished=True)
     assert len(requests) == 5
-    assert ledger.plans(WINDOW) == [replace(plan, finished=True)]
+    assert plans_of(ledger) == [replace(plan, finished=True)]
 
 
 def at(time: str) -> list[Any]:
@@ -240,7 +311,7 @@ def test_the_plans_with_a_task_in_a_span_are_found(ledger: DynamoLedger, span: S
     wide = a_plan(2, composed(record("R1", "15:30:00Z"), record("R2", "15:20:00Z")))
     plans = [a_plan(1, at("15:10:00Z"), TOKEN), wide, a_plan(3), a_plan(4, at("15:40:00Z"))]
     write(ledger, "first", *plans)
-    assert ledger.plans(WINDOW, span) == [plans[page - 1] for page in pages]
+    assert plans_of(ledger, span=span) == [plans[page - 1] for page in pages]
 
 
 def test_the_plans_of_several_runs_come_by_run_and_page_and_those_of_one_run_alone(ledger: DynamoLedger) -> None:
@@ -248,10 +319,10 @@ def test_the_plans_of_several_runs_come_by_run_and_page_and_those_of_one_run_alo
     write(ledger, "b", *reversed(pages))
     write(ledger, "a", pages[0])
     write(ledger, "c")
-    assert ledger.plans(WINDOW) == [pages[0], *pages]
-    assert ledger.plans(WINDOW, run_id="b") == pages
-    assert ledger.plans(WINDOW, run_id="c") == []
-    assert ledger.plans(WINDOW.next) == []
+    assert plans_of(ledger) == [pages[0], *pages]
+    assert plans_of(ledger, "b") == pages
+    assert plans_of(ledger, "c") == []
+    assert list(ledger.plans(PlansOf(WINDOW.next, None))) == []
 
 
 def test_plans_are_found_beyond_one_page_of_the_query_and_one_batch_of_their_tasks(ledger: DynamoLedger) -> None:
@@ -259,24 +330,106 @@ def test_plans_are_found_beyond_one_page_of_the_query_and_one_batch_of_their_tas
     write(ledger, "first", *plans)
     limit_pages(ledger.table.client, 60)
     calls = calls_of(ledger.table.client)
-    assert ledger.plans(WINDOW, run_id="first") == plans
+    assert plans_of(ledger, "first") == plans
     assert [call.operation for call in calls] == ["Query", "Query", "BatchGetItem", "BatchGetItem"]
 
 
-def test_tasks_that_a_batch_leaves_unprocessed_are_asked_for_again(ledger: DynamoLedger) -> None:
+def test_plans_are_decoded_one_at_a_time_and_fetched_a_batch_at_a_time(
+    ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = [a_plan(page, at("15:10:00Z")) for page in range(1, 103)]
+    write(ledger, "first", *plans)
+    decoded: list[bytes] = []
+    decode = plan_codec.decode
+
+    def noted(body: bytes) -> tuple[Task, ...]:
+        decoded.append(body)
+        return decode(body)
+
+    monkeypatch.setattr(plan_codec, "decode", noted)
+    calls = calls_of(ledger.table.client)
+    stream = ledger.plans(PlansOf(WINDOW, ("first",)))
+    assert (decoded, calls) == ([], [])
+    for number, plan in enumerate(plans, start=1):
+        assert next(stream) == plan
+        assert len(decoded) == number
+        assert sum(call.operation == "BatchGetItem" for call in calls) == (1 if number <= 100 else 2)
+    assert next(stream, None) is None
+
+
+def test_the_plans_of_several_windows_and_runs_come_in_the_order_asked_for_and_in_one_batch(
+    ledger: DynamoLedger,
+) -> None:
+    after = replace(a_run("after"), window=WINDOW.next)
+    plan = a_plan(1, at("16:00:00Z"))
+    write(ledger, "a", plan)
+    write(ledger, "b", plan, a_plan(2, at("15:10:00Z")))
+    ledger.take(after)
+    ledger.create_plan(ledger.renew(after), replace(plan, page=7))
+    edge = Span("2026-09-17T16:00:00Z", "2026-09-17T16:00:00Z")
+    calls = calls_of(ledger.table.client)
+    wanted = (PlansOf(WINDOW.next, ("after",), edge), PlansOf(WINDOW, ("b", "a"), edge), PlansOf(WINDOW, (), edge))
+    assert [found.page for found in ledger.plans(*wanted)] == [7, 1, 1]
+    assert [call.operation for call in calls] == ["Query"] * 3 + ["BatchGetItem"]
+
+
+def test_runs_that_are_not_named_are_asked_for(ledger: DynamoLedger) -> None:
+    write(ledger, "a", a_plan(1, at("15:10:00Z")))
+    write(ledger, "b")
+    calls = calls_of(ledger.table.client)
+    assert list(ledger.plans(PlansOf(WINDOW, None))) == [a_plan(1, at("15:10:00Z"))]
+    runs, plans_of_each = ["Query"], ["Query", "Query"]
+    assert [call.operation for call in calls] == [*runs, *plans_of_each, "BatchGetItem"]
+
+
+def test_no_plan_is_no_read_of_tasks(ledger: DynamoLedger) -> None:
+    calls = calls_of(ledger.table.client)
+    assert list(ledger.plans(PlansOf(WINDOW, ()), PlansOf(WINDOW, ("none",)))) == []
+    assert [call.operation for call in calls] == ["Query"]
+
+
+def test_tasks_that_a_batch_leaves_unprocessed_are_asked_for_again_after_a_pause(
+    ledger: DynamoLedger, pauses: list[float]
+) -> None:
     plans = [a_plan(page, at("15:10:00Z")) for page in range(1, 4)]
     write(ledger, "first", *plans)
     alter_answers(ledger.table.client, "BatchGetItem", [leave_one] * 2)
+    retries.take()
     calls = calls_of(ledger.table.client)
-    assert ledger.plans(WINDOW, run_id="first") == plans
+    assert plans_of(ledger, "first") == plans
     assert [call.operation for call in calls] == ["Query", *["BatchGetItem"] * 3]
+    assert [0 <= pause <= limit for pause, limit in zip(pauses, (0.2, 0.4), strict=True)] == [True, True]
+    assert retries.take() == 2
 
 
-def test_tasks_that_stay_unprocessed_are_a_transient_error(ledger: DynamoLedger) -> None:
+def test_tasks_that_stay_unprocessed_are_a_transient_error_after_a_bounded_wait(
+    ledger: DynamoLedger, pauses: list[float]
+) -> None:
     write(ledger, "first", a_plan(1, at("15:10:00Z")))
     alter_answers(ledger.table.client, "BatchGetItem", [leave_one] * 100)
     with pytest.raises(TransientError, match=r"^read plans: keys left unprocessed$"):
-        ledger.plans(WINDOW)
+        plans_of(ledger)
+    assert len(pauses) == 9
+    assert all(0 <= pause <= 2 for pause in pauses)
+
+
+def test_tasks_that_are_gone_from_beside_their_row_are_a_configuration_error_that_names_the_plan(
+    ledger: DynamoLedger,
+) -> None:
+    write(ledger, "first", a_plan(1, at("15:10:00Z")), a_plan(2, at("15:10:00Z")))
+    ledger.table.client.delete_item(
+        TableName=ledger.table.name, Key=key(plans_partition(WINDOW, "first"), "body#000002")
+    )
+    named = r"^read plans: plan#2026-09-17T15:00:00Z#first has a row and no body#000002$"
+    with pytest.raises(ConfigurationError, match=named):
+        plans_of(ledger)
+    with pytest.raises(ConfigurationError, match=named):
+        ledger.read_plan(RUN, 2)
+
+
+def test_an_object_that_a_plan_points_at_and_that_is_gone_is_a_configuration_error(ledger: DynamoLedger) -> None:
+    with pytest.raises(ConfigurationError, match=r"^GetObject: NoSuchKey "):
+        ledger.bodies.get_plan_body("plans/gone")
 
 
 def leave_one(parsed: dict[str, Any]) -> None:
@@ -302,7 +455,7 @@ def test_a_body_too_large_for_an_item_becomes_an_object_and_comes_back(ledger: D
     assert ledger.bodies.get_plan_body(row["BodyKey"]["S"]) == body
     assert ledger.read_plan(RUN, 1) == plan
     ledger.finish_plan(lease, plan)
-    assert ledger.plans(WINDOW) == [replace(plan, finished=True)]
+    assert plans_of(ledger) == [replace(plan, finished=True)]
 
 
 def test_a_plan_past_its_time_to_live_still_counts_while_it_can_be_read(ledger: DynamoLedger, clock: Clock) -> None:
@@ -310,23 +463,26 @@ def test_a_plan_past_its_time_to_live_still_counts_while_it_can_be_read(ledger: 
     write(ledger, "first", plan)
     clock.now += RETENTION_SECONDS + 1
     assert ledger.read_plan(RUN, 1) == plan
-    assert ledger.plans(WINDOW) == [plan]
+    assert plans_of(ledger) == [plan]
 
 
 def test_every_row_expires_at_least_ninety_days_after_it_was_written(ledger: DynamoLedger) -> None:
     ledger.create_plan(begin(ledger), a_plan(1, members(1)))
     rows = ledger.table.client.scan(TableName=ledger.table.name)["Items"]
     kinds = {row["Pk"]["S"].partition("#")[0] for row in rows}
-    assert kinds == {"edge", "fence", "window", "plan"}
+    assert kinds == {"edge", "execution", "fence", "window", "plan"}
     assert all(int(row["ExpiresAt"]["N"]) >= NOW + 90 * 24 * 3600 for row in rows)
 
 
-def test_every_read_of_the_ledger_is_consistent(ledger: DynamoLedger) -> None:
+def test_every_read_of_the_ledger_is_consistent(ledger: DynamoLedger, journal: DynamoJournal) -> None:
     ledger.create_plan(begin(ledger), a_plan(1, members(1)))
     calls = calls_of(ledger.table.client)
-    ledger.others(RUN)
+    journal.others(RUN)
+    journal.last_run(WINDOW)
+    journal.outlines(RUN.lease_owner)
+    journal.owner_of(RUN.execution_id)
     ledger.read_plan(RUN, 1)
-    ledger.plans(WINDOW)
+    plans_of(ledger)
     read = [request for call in calls for request in call.params.get("RequestItems", {"": call.params}).values()]
     assert {call.operation for call in calls} == {"Query", "GetItem", "BatchGetItem"}
     assert all(request["ConsistentRead"] is True for request in read)
@@ -346,7 +502,3 @@ def test_a_plan_and_its_tasks_are_written_together_under_both_edges_and_the_fenc
         ("ConditionCheck", key("edge#2026-09-17T16:00:00Z", "lease")),
         ("ConditionCheck", key("fence#first", "lane#0")),
     ]
-
-
-def key_of(item: Row) -> Row:
-    return key(item["Pk"]["S"], item["Sk"]["S"])

@@ -16,11 +16,13 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from functions.adapters import pool
 from functions.adapters.task_data import S3TaskData
 from functions.domain.booking import BadRecord
+from functions.domain.budget import CALL_ATTEMPTS
 from functions.domain.errors import ConfigurationError, DispatcherError, TransientError
 from functions.domain.task import object_body
 from tests.contract.staged import (
     Step,
     a_run,
+    at_any_time,
     calls_of,
     composed,
     lost_answer,
@@ -57,7 +59,7 @@ def objects(task_data: S3TaskData) -> dict[str, bytes]:
 def test_odd_ids_lead_to_safe_keys_and_are_whole_in_the_object(task_data: S3TaskData, ids: tuple[str, ...]) -> None:
     shop, member, engine = ids
     new = composed(record("R1", ShopId={"S": shop}, MemberId={"S": member}, PromotionEngineId={"S": engine}))
-    task_data.upload(new)
+    task_data.upload(new, at_any_time)
     ((key, body),) = objects(task_data).items()
     assert key == new[0].task.object_key
     assert SAFE_KEY.fullmatch(key)
@@ -69,15 +71,15 @@ def test_odd_ids_lead_to_safe_keys_and_are_whole_in_the_object(task_data: S3Task
 
 
 def test_long_ids_that_differ_in_their_last_character_have_two_objects(task_data: S3TaskData) -> None:
-    task_data.upload(composed(*(record(f"R{n}", MemberId={"S": twin}) for n, twin in enumerate(TWINS))))
+    task_data.upload(composed(*(record(f"R{n}", MemberId={"S": twin}) for n, twin in enumerate(TWINS))), at_any_time)
     assert {json.loads(body)["MemberId"] for body in objects(task_data).values()} == set(TWINS)
 
 
 def test_uploading_again_writes_the_same_bytes_under_the_same_keys(task_data: S3TaskData) -> None:
     records = [record(f"R{n}", MemberId={"N": str(n % 3)}, Tags={"SS": ["b", "a"]}) for n in range(9)]
-    task_data.upload(composed(*records))
+    task_data.upload(composed(*records), at_any_time)
     first = objects(task_data)
-    task_data.upload(composed(*records))
+    task_data.upload(composed(*records), at_any_time)
     assert len(first) == 3
     assert objects(task_data) == first
 
@@ -85,7 +87,7 @@ def test_uploading_again_writes_the_same_bytes_under_the_same_keys(task_data: S3
 def test_the_exact_bytes_are_read_back_and_no_checksum_stands_between(task_data: S3TaskData) -> None:
     new = composed(record("R1", Note={"S": "é" * 70_000}, Raw={"B": bytes(range(256))}))
     requests = stage(task_data.client, "PutObject", [])
-    task_data.upload(new)
+    task_data.upload(new, at_any_time)
     body = bytes(range(256)) * 4096
     task_data.put_plan_body("plans/body", body)
     assert objects(task_data) == {
@@ -99,7 +101,7 @@ def test_the_exact_bytes_are_read_back_and_no_checksum_stands_between(task_data:
 
 def test_no_task_is_no_call(task_data: S3TaskData) -> None:
     calls = calls_of(task_data.client)
-    task_data.upload([])
+    task_data.upload([], at_any_time)
     assert calls == []
 
 
@@ -132,23 +134,27 @@ def test_records_set_aside_stand_typed_with_their_reasons_in_the_one_object_of_t
     }
 
 
-def test_a_conflict_is_never_taken_for_a_written_object_and_passes_when_tried_again(task_data: S3TaskData) -> None:
+def test_a_conflict_is_never_taken_for_a_written_object_and_passes_when_tried_again(
+    task_data: S3TaskData, pauses: list[float]
+) -> None:
     new = members(1)
     conflict = refusal("ConditionalRequestConflict", 409)
-    stage(task_data.client, "PutObject", [conflict, conflict])
+    stage(task_data.client, "PutObject", [conflict] * (2 * CALL_ATTEMPTS + 1))
     for _ in range(2):
         with pytest.raises(TransientError, match=r"^PutObject: ConditionalRequestConflict "):
-            task_data.upload(new)
+            task_data.upload(new, at_any_time)
         assert objects(task_data) == {}
-    task_data.upload(new)
+    task_data.upload(new, at_any_time)
+    assert len(pauses) == 2 + 2 + 1
     assert objects(task_data) == {new[0].task.object_key: object_body(new[0], task_data.bucket)}
 
 
+@pytest.mark.usefixtures("pauses")
 def test_a_conflict_for_ever_is_a_failure_every_time(task_data: S3TaskData) -> None:
     stage(task_data.client, "PutObject", itertools.repeat(refusal("ConditionalRequestConflict", 409)))
     for _ in range(5):
         with pytest.raises(TransientError, match=r"^PutObject: ConditionalRequestConflict "):
-            task_data.upload(members(1))
+            task_data.upload(members(1), at_any_time)
     assert objects(task_data) == {}
 
 
@@ -168,7 +174,7 @@ def test_a_failed_upload_says_who_acts_and_holds_no_value_of_a_record(
     new = members(1)
     stage(task_data.client, "PutObject", itertools.repeat(step))
     with pytest.raises(DispatcherError, match=r"^PutObject: ") as raised:
-        task_data.upload(new)
+        task_data.upload(new, at_any_time)
     assert type(raised.value) is kind
     assert not re.search(f"member-0|{new[0].task.task_id}", str(raised.value))
 
@@ -178,14 +184,14 @@ def test_a_failed_upload_says_who_acts_and_holds_no_value_of_a_record(
 def test_an_upload_that_fails_twice_and_then_succeeds_is_one_object(task_data: S3TaskData, step: Step) -> None:
     new = members(1)
     requests = stage(task_data.client, "PutObject", [step, step])
-    task_data.upload(new)
+    task_data.upload(new, at_any_time)
     assert len(requests) == 3
     assert objects(task_data) == {new[0].task.object_key: object_body(new[0], task_data.bucket)}
 
 
 def test_a_missing_bucket_is_a_configuration_error(task_data: S3TaskData) -> None:
     with pytest.raises(ConfigurationError, match=r"^PutObject: NoSuchBucket "):
-        replace(task_data, bucket="no-such-bucket").upload(members(1))
+        replace(task_data, bucket="no-such-bucket").upload(members(1), at_any_time)
 
 
 def test_uploads_run_sixteen_side_by_side_within_the_clients_connections(
@@ -200,7 +206,7 @@ def test_uploads_run_sixteen_side_by_side_within_the_clients_connections(
     new = members(10 * pool.THREADS)
     stage(task_data.client, "PutObject", [wait_for_all] * len(new))
     with caplog.at_level(logging.WARNING):
-        task_data.upload(new)
+        task_data.upload(new, at_any_time)
     assert set(objects(task_data)) == {each.task.object_key for each in new}
     assert caplog.records == []
 
@@ -226,7 +232,7 @@ def test_the_first_failing_upload_starts_no_later_one(task_data: S3TaskData, mon
     monkeypatch.setattr(pool, "wait", wait_and_tell)
     requests = stage(task_data.client, "PutObject", [fail_or_wait] * pool.THREADS)
     with pytest.raises(ConfigurationError, match=r"^PutObject: AccessDenied "):
-        task_data.upload(new)
+        task_data.upload(new, at_any_time)
     under_way = {each.task.object_key for each in new[: pool.THREADS]}
     assert {str(request.url).partition(f"{task_data.bucket}/")[2] for request in requests} == under_way
     assert set(objects(task_data)) == under_way - {failing}

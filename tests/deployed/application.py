@@ -4,14 +4,14 @@ import json
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
@@ -19,7 +19,9 @@ from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import LedgerTable
 from functions.adapters.task_data import S3TaskData
 from functions.domain.plan import Plan
+from functions.domain.run import Counts
 from functions.domain.window import Window
+from functions.usecases.ports import PlansOf
 from tests.deployed.wire import Call, Fault, React, Wire
 from tools.deployment import Deployment
 from tools.emulator.access import client_settings, session
@@ -36,6 +38,7 @@ QUEUES: Final = {"Point": "PointTaskQueueUrl", "ECoupon": "CouponTaskQueueUrl"}
 class Execution:
     """An execution that has ended."""
 
+    arn: str
     status: str
     output: dict[str, Any]
     error: str | None
@@ -77,8 +80,11 @@ class Effects(NamedTuple):
     on_queues: list[str]
     in_bucket: list[str]
     in_ledger: list[str]
-    """Of the finished plans."""
+    """Of the tasks that were sent, as the plans say."""
 
+
+OnCall: TypeAlias = Callable[[str], list[dict[str, str]]]
+"""The messages, each with `Subject` and `Message`, that name an execution."""
 
 NOWHERE: Final = Effects([], [], [])
 
@@ -117,10 +123,16 @@ class Application:
         ours = [each for page in pages for each in page["Functions"] if each["Handler"].startswith("functions.")]
         return {function["Handler"].split(".")[2]: function for function in ours}
 
+    @cached_property
+    def function_names(self) -> dict[str, str]:
+        """The name of each function, by the module of its handler."""
+        return {module: function["FunctionName"] for module, function in self.functions().items()}
+
     def use_the_wire(self) -> None:
         """Let every function call AWS over the wire."""
-        for function in self.functions().values():
-            variables = {**function["Environment"]["Variables"], "AWS_ENDPOINT_URL": self.wire.endpoint}
+        for module, function in self.functions().items():
+            ours = {"AWS_ENDPOINT_URL": self.wire.endpoint, "AWS_SDK_UA_APP_ID": module}
+            variables = {**function["Environment"]["Variables"], **ours}
             self.client("lambda").update_function_configuration(
                 FunctionName=function["FunctionName"], Environment={"Variables": variables}
             )
@@ -147,6 +159,7 @@ class Application:
             described = self.client("stepfunctions").describe_execution(executionArn=execution)
             if described["status"] != "RUNNING":
                 return Execution(
+                    arn=execution,
                     status=described["status"],
                     output=json.loads(described.get("output") or "{}"),
                     error=described.get("error"),
@@ -167,11 +180,12 @@ class Application:
     def effects(self, window_start: str) -> Effects:
         """What the runs of a window did."""
         prefix = f"tasks/{window_start[:10]}/{window_start[11:13]}/"
-        finished = [plan for plan in self.plans(window_start) if plan.finished]
+        planned = [(plan, task) for plan in self.plans(window_start) for task in plan.tasks]
+        done = [task for plan, task in planned if plan.finished or task.task_id in plan.sent]
         return Effects(
             on_queues=sorted(record for task in self.tasks(window_start) for record in task.records),
             in_bucket=sorted(record for key in self.keys(prefix) for record in _records(self.content(key))),
-            in_ledger=sorted(_name(json.loads(v.key)["RecordId"]) for plan in finished for _, v in plan.members),
+            in_ledger=sorted(_name(json.loads(v.key)["RecordId"]) for task in done for v in task.versions),
         )
 
     def keys(self, prefix: str) -> list[str]:
@@ -188,7 +202,57 @@ class Application:
 
     def plans(self, window_start: str) -> list[Plan]:
         """The plans of a window's runs."""
-        return self._ledger.plans(Window.starting(window_start))
+        return list(self._ledger.plans(PlansOf(Window.starting(window_start), None)))
+
+    def errors(self, execution: str) -> list[str]:
+        """The errors of an execution's attempts so far, in their order."""
+        pages = self.client("stepfunctions").get_paginator("get_execution_history").paginate(executionArn=execution)
+        events = (event for page in pages for event in page["events"])
+        return [event["taskFailedEventDetails"]["error"] for event in events if event["type"] == "TaskFailed"]
+
+    def set_timeout(self, module: str, seconds: int) -> None:
+        """Give a function another timeout.  Its warm processes are ended."""
+        self.client("lambda").update_function_configuration(FunctionName=self.function_names[module], Timeout=seconds)
+
+    def logged(self, module: str, run_id: str) -> list[dict[str, Any]]:
+        """What a function logged of a run."""
+        group = self.functions()[module]["LoggingConfig"]["LogGroup"]
+        pages = self.client("logs").get_paginator("filter_log_events").paginate(logGroupName=group)
+        lines = [event["message"] for page in pages for event in page["events"] if run_id in event["message"]]
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    @contextmanager
+    def on_call(self) -> Iterator[OnCall]:
+        """Who is told of failures for the length of a block: a queue that is subscribed to the topic."""
+        sqs, topic = self.client("sqs"), self.outputs["AlarmTopicArn"]
+        queue = sqs.create_queue(QueueName="on-call")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        allow = {
+            "Effect": "Allow",
+            "Principal": {"Service": "sns.amazonaws.com"},
+            "Action": "sqs:SendMessage",
+            "Resource": arn,
+            "Condition": {"ArnEquals": {"aws:SourceArn": topic}},
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
+        subscription = self.client("sns").subscribe(
+            TopicArn=topic, Protocol="sqs", Endpoint=arn, ReturnSubscriptionArn=True
+        )["SubscriptionArn"]
+        try:
+            yield lambda execution: [
+                told
+                for message in self._messages(queue)
+                if execution in (told := json.loads(message["Body"]))["Message"]
+            ]
+        finally:
+            self.client("sns").unsubscribe(SubscriptionArn=subscription)
+            sqs.delete_queue(QueueUrl=queue)
+
+    def dead_letters(self, name: str) -> list[str]:
+        """The bodies of the messages of a queue with this in its name."""
+        (queue,) = [url for url in self.client("sqs").list_queues()["QueueUrls"] if name in url]
+        return [message["Body"] for message in self._messages(queue)]
 
     def ledger_partitions(self) -> set[str]:
         """The partition keys of all rows of the ledger."""
@@ -222,14 +286,17 @@ class Application:
         return call.operation == "SendMessageBatch" and call.request["QueueUrl"] == self.outputs[QUEUES[queue]]
 
     def _tasks(self, queue: str) -> Iterator[Task]:
-        query = urllib.parse.urlencode({"QueueUrl": self.outputs[QUEUES[queue]]})
+        for message in self._messages(self.outputs[QUEUES[queue]]):
+            body = json.loads(message["Body"])
+            yield Task(self, queue, body, json.loads(body["Data"]), message["MessageGroupId"])
+
+    def _messages(self, queue_url: str) -> list[dict[str, Any]]:
+        query = urllib.parse.urlencode({"QueueUrl": queue_url})
         address = f"{self.endpoint}/_ministack/sqs/messages?{query}"
         with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 - the emulator's own address
             accounts = json.load(answer)["messages"]
         queues = [each for regions in accounts.values() for queues in regions.values() for each in queues.values()]
-        for message in (message for messages in queues for message in messages):
-            body = json.loads(message["Body"])
-            yield Task(self, queue, body, json.loads(body["Data"]), message["MessageGroupId"])
+        return [message for messages in queues for message in messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,15 +329,26 @@ class Day:
         }
         self.application.book({**booking, **typed})
 
+    def book_members(self, count: int, hour: int = 8) -> list[str]:
+        """Book a reward for each of `member-1`, `member-2`, ..., a minute apart; return the names `R1`, `R2`, ..."""
+        for number in range(1, count + 1):
+            kind = "ECoupon" if number % 4 == 0 else "Point"
+            self.book(f"R{number}", f"{hour:02}:{number:02}:00Z", str(number), RewardType=kind)
+        return [f"R{number}" for number in range(1, count + 1)]
+
     def window(self, hour: int) -> str:
         """The start of the window of an hour, e.g. `2031-01-02T08:00:00Z`."""
         return f"{self.date}T{hour:02}:00:00Z"
 
-    def start(self, hour: int, **fields: Any) -> str:
-        """Start the run of an hour's window, in the minute after it."""
+    def input(self, hour: int, **fields: Any) -> dict[str, Any]:
+        """What starts the run of an hour's window, in the minute after it."""
         midnight = datetime(self.date.year, self.date.month, self.date.day, tzinfo=UTC)
         after = midnight + timedelta(hours=hour + 1, minutes=1, seconds=10)
-        return self.application.start({"ExecuteTime": f"{after:%Y-%m-%dT%H:%M:%SZ}", **fields})
+        return {"ExecuteTime": f"{after:%Y-%m-%dT%H:%M:%SZ}", **fields}
+
+    def start(self, hour: int, **fields: Any) -> str:
+        """Start the run of an hour's window."""
+        return self.application.start(self.input(hour, **fields))
 
     def run(self, hour: int, **fields: Any) -> Execution:
         """Run an hour's window."""
@@ -283,6 +361,24 @@ class Day:
     def effects(self, hour: int) -> Effects:
         """What the runs of an hour did."""
         return self.application.effects(self.window(hour))
+
+    def planned(self, hour: int) -> dict[str, int]:
+        """The totals of an hour's finished plans."""
+        plans = self.application.plans(self.window(hour))
+        return sum((plan.counts for plan in plans if plan.finished), Counts()).to_state()
+
+
+def starts(application: Application, calls: list[Call]) -> list[str | None]:
+    """Where each read of the index began."""
+    keys = [call.request.get("ExclusiveStartKey") for call in calls if application.is_query_of_bookings(call)]
+    return [key and key["RecordId"]["S"].partition("@")[0] for key in keys]
+
+
+def assert_done(day: Day, output: dict[str, Any], records: list[str]) -> None:
+    """Each record stands in one task of one finished plan, and the summary says what the plans say."""
+    assert output["Outcome"] == "Dispatched"
+    assert day.effects(8) == everywhere(*records)
+    assert output.items() >= day.planned(8).items()
 
 
 def _records(content: bytes) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.deployed.application import Application, Day
+from tests.deployed.application import Application, Day, OnCall
 from tests.deployed.wire import Wire
 from tools.bundle import build, local_target
 from tools.filelock import LockedError, exclusive
@@ -101,6 +101,12 @@ def make(workspace: Workspace) -> Make:
         return printed
 
     return run
+
+
+@pytest.fixture
+def on_call(application: Application) -> Iterator[OnCall]:
+    with application.on_call() as on_call:
+        yield on_call
 
 
 @contextmanager

@@ -104,4 +104,4 @@ def test_an_input_outside_the_contract_is_refused_by_the_fields_name_and_nothing
     assert (execution.status, execution.error) == ("FAILED", "InvalidInput")
     assert execution.report["Error"] == "InvalidInput"
     assert execution.report["Message"].startswith(message)
-    assert calls == []
+    assert [(call.function, call.operation) for call in calls] == [("report_failure", "Publish")]

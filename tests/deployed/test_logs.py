@@ -60,5 +60,5 @@ def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_to
     assert {f"R2@{day.date}", "member-logged-3", "order-S1@" + str(day.date), "27182.81828"} < values
     (of_failures,) = [group for group in logs if "ReportFailure" in group]
     assert f"R2@{day.date}" in found[of_failures]
-    assert all(re.fullmatch(r"R2@[0-9-]{10}", value) for value in found.pop(of_failures))
+    assert all(re.fullmatch(r"[A-Z][0-9]@[0-9-]{10}", value) for value in found.pop(of_failures))
     assert set().union(*found.values()) == set()

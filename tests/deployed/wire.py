@@ -7,9 +7,11 @@ it is.
 import contextlib
 import http.client
 import json
+import re
 import threading
 import time
 import urllib.parse
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,8 +21,13 @@ from typing import Any, Final, TypeAlias
 HOLD_SECONDS: Final = 60.0
 """The longest that a call is held back, and that AWS's answer is waited for."""
 
+WATCH: Final = "record_end"
+"""The function that is called beside the machine, at any time: its calls are let through and not recorded."""
+
 _SERVICES: Final = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs", "AmazonSSM": "ssm"}
-"""The services that name their operation in a header; S3 does not."""
+"""The services that name their operation in a header; SNS does so in the body, S3 not at all."""
+_FUNCTION: Final = re.compile(r"\bapp/(\w+)")
+"""What a function says of itself, in its client's `User-Agent`."""
 _NOT_PASSED_ON: Final = ("connection", "content-length", "expect", "transfer-encoding")
 
 
@@ -28,6 +35,8 @@ _NOT_PASSED_ON: Final = ("connection", "content-length", "expect", "transfer-enc
 class Call:
     """One request of a function.  What a client tries again is another call."""
 
+    function: str
+    """The module of the handler."""
     service: str
     operation: str
     request: dict[str, Any]
@@ -41,7 +50,13 @@ class Fault(Enum):
 
     FORBIDDEN = (403, "AccessDenied")
     UNAVAILABLE = (503, "ServiceUnavailable")
-    ANSWER_LOST = (0, "")
+    TABLE_THROTTLED = (400, "ProvisionedThroughputExceededException")
+    BUCKET_THROTTLED = (503, "SlowDown")
+    QUEUE_THROTTLED = (403, "RequestThrottled")
+    CONFLICT = (409, "ConditionalRequestConflict")
+    REQUEST_LOST = (0, "request")
+    """The connection breaks before it is done."""
+    ANSWER_LOST = (0, "answer")
     """It is done, and then the connection breaks."""
 
 
@@ -94,9 +109,21 @@ class Wire:
 
     def meet(self, call: Call) -> Fault | None:
         """Record a call, and say what goes wrong with it."""
+        if call.function == WATCH:
+            return None
         for calls in self._recordings:
             calls.append(call)
         return next((fault for react in self._reactions if (fault := react(call))), None)
+
+
+def first(times: int, fault: Fault, concerns: Callable[[Call], bool]) -> React:
+    """The first few calls of a kind go wrong."""
+    left = deque([fault] * times)
+
+    def react(call: Call) -> Fault | None:
+        return left.popleft() if concerns(call) and left else None
+
+    return react
 
 
 def wait_until(met: Callable[[], object]) -> bool:
@@ -146,8 +173,11 @@ class _Connection(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         call = self._call(body)
         fault = self.server.meet(call)
-        if fault in (Fault.FORBIDDEN, Fault.UNAVAILABLE):
+        if fault and fault.value[0]:
             self._refuse(call, *fault.value)
+            return
+        if fault is Fault.REQUEST_LOST:
+            self.close_connection = True
             return
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_PASSED_ON}
         self._aws.request(self.command, self.path, body, headers)
@@ -169,11 +199,16 @@ class _Connection(BaseHTTPRequestHandler):
         """The calls are recorded, not printed."""
 
     def _call(self, body: bytes) -> Call:
+        found = _FUNCTION.search(self.headers.get("User-Agent", ""))
+        function = found[1] if found else ""
         target, _, operation = self.headers.get("X-Amz-Target", "").partition(".")
         if target:
-            return Call(_SERVICES[target], operation, json.loads(body))
+            return Call(function, _SERVICES[target], operation, json.loads(body))
+        if body.startswith(b"Action="):
+            parameters = dict(urllib.parse.parse_qsl(body.decode()))
+            return Call(function, "sns", parameters.pop("Action"), parameters)
         _, _, key = self.path.lstrip("/").partition("/")
-        return Call("s3", f"{self.command.title()}Object", {"Key": urllib.parse.unquote(key), "Body": body})
+        return Call(function, "s3", f"{self.command.title()}Object", {"Key": urllib.parse.unquote(key), "Body": body})
 
     def _refuse(self, call: Call, status: int, code: str) -> None:
         xml = f"<Error><Code>{code}</Code><Message>refused</Message></Error>"

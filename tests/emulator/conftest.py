@@ -42,15 +42,12 @@ class Bench:
 
     def create_function(self, name: str, source: str, *, role: str = ROLE, timeout: int = 5) -> str:
         """A function whose `handler` is in `source`; its ARN."""
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as code:
-            code.writestr("app.py", source)
         answer = self.client("lambda").create_function(
             FunctionName=name,
             Runtime="python3.12",
             Handler="app.handler",
             Role=role,
-            Code={"ZipFile": archive.getvalue()},
+            Code={"ZipFile": archive_of(source)},
             Timeout=timeout,
         )
         return str(answer["FunctionArn"])
@@ -80,6 +77,14 @@ class Bench:
                 return described
             time.sleep(0.05)
         pytest.fail(f"{execution} did not end")
+
+
+def archive_of(source: str) -> bytes:
+    """A code archive whose one module is `app`."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as code:
+        code.writestr("app.py", source)
+    return archive.getvalue()
 
 
 @cache

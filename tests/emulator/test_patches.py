@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from ministack.core import lambda_runtime
 
-from tests.emulator.conftest import Bench
+from tests.emulator.conftest import ROLE, Bench, archive_of
 from tools.emulator import patches
 from tools.emulator.access import client_settings
 from tools.emulator.instance import REGION
@@ -37,6 +37,13 @@ LOGGING = """
 def handler(event, context):
     for line in range(event["lines"]):
         print(f"{event['name']} {line}")
+"""
+
+PLACED = """
+import os
+
+def handler(event, context):
+    return {"folder": os.getcwd(), "pid": os.getpid()}
 """
 
 IMPORTING = """
@@ -121,6 +128,39 @@ def test_a_function_sees_no_package_of_the_emulator(bench: Bench, package: str) 
     function = bench.create_function(f"importing-{package}", IMPORTING)
 
     assert bench.invoke(function, package).payload == f"No module named '{package}'"
+
+
+def test_workers_of_the_same_code_share_one_unpacked_copy(bench: Bench) -> None:
+    same, again = (bench.create_function(f"placed-{number}", PLACED) for number in range(2))
+    other = bench.create_function("placed-elsewhere", f"{PLACED}# another code")
+    places = [bench.invoke(function).payload for function in (same, again, other)]
+
+    assert places[0]["folder"] == places[1]["folder"] != places[2]["folder"]
+    assert len({place["pid"] for place in places}) == 3
+
+
+def test_new_code_of_a_function_is_run_and_not_the_shared_copy_of_the_old(bench: Bench) -> None:
+    function = bench.create_function("renewed", "def handler(event, context):\n    return 'old'")
+    assert bench.invoke(function).payload == "old"
+
+    code = archive_of("def handler(event, context):\n    return 'new'")
+    bench.client("lambda").update_function_code(FunctionName=function, ZipFile=code)
+
+    assert bench.invoke(function).payload == "new"
+
+
+@pytest.mark.parametrize("run_input", ["", "{", "ExecuteTime"])
+def test_an_execution_whose_input_is_no_json_is_refused(bench: Bench, run_input: str) -> None:
+    stepfunctions = bench.client("stepfunctions")
+    definition = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
+    machine = stepfunctions.create_state_machine(
+        name=f"strict-{time.monotonic_ns()}", definition=definition, roleArn=ROLE
+    )
+
+    with pytest.raises(ClientError, match="InvalidExecutionInput"):
+        stepfunctions.start_execution(stateMachineArn=machine["stateMachineArn"], input=run_input)
+
+    assert stepfunctions.list_executions(stateMachineArn=machine["stateMachineArn"])["executions"] == []
 
 
 def test_an_expression_is_parsed_once_and_each_caller_gets_a_list_of_its_own() -> None:
@@ -250,6 +290,8 @@ class TestMovedUpstream:
                 ["_execute_function_warm"],
             ),
             (lambda moved: patches.run_functions_on(Path("python"), moved), ["_detect_runtime_binary"]),
+            (patches.unpack_a_bundle_once, ["Worker"]),
+            (patches.refuse_an_input_that_is_no_json, ["_start_execution"]),
             (patches.name_a_throttled_invocation, ["_ExecutionError", "_call_lambda"]),
             (patches.parse_an_expression_once, ["_tokenize", "_condition_syntax_error"]),
             (patches.forget_deduplication_ids_from_the_front, ["_prune_dedup"]),

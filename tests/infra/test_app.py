@@ -32,9 +32,10 @@ OUTPUTS = {
     "PageSizeParameter": "<ParametersPageSize>",
     "GroupingParameter": "<ParametersGrouping>",
     "SetAsideLimitParameter": "<ParametersSetAsideLimit>",
+    "StopParameter": "<ParametersStop>",
     "ScheduleName": "<ScheduleHourly>",
     "ScheduleDeadLetterQueueUrl": "<ScheduleDeadLetters>",
-    "AlarmTopicArn": "<MonitoringAlarms>",
+    "AlarmTopicArn": "<AlarmsTopic>",
 }
 
 SYNTH_SECONDS = 120
@@ -69,6 +70,7 @@ def test_the_parameters_carry_their_stage_and_the_stages_first_values(
         f"/BookingtimeDispatcher/{stage}/BookingDispatcherPageSize": "1000",
         f"/BookingtimeDispatcher/{stage}/BookingDispatcherGrouping": "page",
         f"/BookingtimeDispatcher/{stage}/BookingDispatcherSetAsideLimit": "100",
+        f"/BookingtimeDispatcher/{stage}/BookingDispatcherStop": "false",
     }
 
 
@@ -81,7 +83,7 @@ def test_two_stages_can_stand_side_by_side(local: StackTemplate, sandbox: StackT
         given = {one[key] for one in described for key in keys & one.keys()}
         return {name for name in given if not name.startswith("<")}
 
-    assert len(names(local)) == len(names(sandbox)) == 5
+    assert len(names(local)) == len(names(sandbox)) == 6
     assert not names(local) & names(sandbox)
 
 

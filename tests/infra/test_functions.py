@@ -21,6 +21,7 @@ SECONDS = {
     "DispatchWindow": budget.WINDOW_FUNCTION_SECONDS,
     "SummarizeRun": budget.SMALL_FUNCTION_SECONDS,
     "ReportFailure": budget.SMALL_FUNCTION_SECONDS,
+    "RecordEnd": budget.SMALL_FUNCTION_SECONDS,
 }
 MODULES = {
     "PlanRun": "plan_run",
@@ -29,14 +30,16 @@ MODULES = {
     "DispatchWindow": "dispatch_window",
     "SummarizeRun": "summarize_run",
     "ReportFailure": "report_failure",
+    "RecordEnd": "record_end",
 }
-SETTINGS: dict[str, Any] = {
-    "PlanRun": settings.ParameterSettings,
-    "TakeLeases": settings.LedgerSettings,
-    "DispatchPage": settings.DispatchSettings,
-    "DispatchWindow": settings.DispatchSettings,
-    "SummarizeRun": settings.LedgerSettings,
-    "ReportFailure": settings.LedgerSettings,
+SETTINGS: dict[str, tuple[Any, ...]] = {
+    "PlanRun": (settings.ParameterSettings,),
+    "TakeLeases": (settings.LedgerSettings,),
+    "DispatchPage": (settings.LedgerSettings, settings.DispatchSettings),
+    "DispatchWindow": (settings.LedgerSettings, settings.DispatchSettings),
+    "SummarizeRun": (settings.LedgerSettings,),
+    "ReportFailure": (settings.LedgerSettings, settings.NotifierSettings),
+    "RecordEnd": (settings.LedgerSettings, settings.NotifierSettings),
 }
 
 LEDGER = "<StorageLedger.Arn>"
@@ -46,7 +49,6 @@ DISPATCH = {
     ("dynamodb:Query", "<StorageBookings.Arn>/index/BookingDateUTC-BookingTimeUTC-index"),
     ("dynamodb:BatchGetItem", LEDGER),
     ("dynamodb:ConditionCheckItem", LEDGER),
-    ("dynamodb:GetItem", LEDGER),
     ("dynamodb:PutItem", LEDGER),
     ("dynamodb:Query", LEDGER),
     ("dynamodb:UpdateItem", LEDGER),
@@ -56,6 +58,12 @@ DISPATCH = {
     ("s3:GetObject", "<StorageTaskData.Arn>/plans/*"),
     ("sqs:SendMessage", "<QueuesPointQueue.Arn>"),
     ("sqs:SendMessage", "<QueuesCouponQueue.Arn>"),
+    ("ssm:GetParameters", PARAMETER.format("Stop")),
+}
+END_RUN = {("dynamodb:DeleteItem", LEDGER), ("dynamodb:UpdateItem", LEDGER)}
+TELL = {("sns:Publish", "<AlarmsTopic>")}
+KEEP_WHAT_FAILED = {
+    (f"sqs:{action}", "<WatchDeadLetters.Arn>") for action in ("GetQueueAttributes", "GetQueueUrl", "SendMessage")
 }
 RIGHTS = {
     "PlanRun": {
@@ -67,10 +75,11 @@ RIGHTS = {
         ("dynamodb:Query", LEDGER),
         ("dynamodb:UpdateItem", LEDGER),
     },
-    "DispatchPage": DISPATCH,
+    "DispatchPage": {("dynamodb:GetItem", LEDGER)} | DISPATCH,
     "DispatchWindow": DISPATCH,
-    "SummarizeRun": {("dynamodb:DeleteItem", LEDGER)},
-    "ReportFailure": {("dynamodb:DeleteItem", LEDGER)},
+    "SummarizeRun": END_RUN,
+    "ReportFailure": {("dynamodb:Query", LEDGER)} | END_RUN | TELL,
+    "RecordEnd": {("dynamodb:GetItem", LEDGER), ("dynamodb:Query", LEDGER)} | END_RUN | TELL | KEEP_WHAT_FAILED,
 }
 
 ELF_MACHINES = {"x86_64": 62, "arm64": 183}
@@ -87,7 +96,7 @@ def functions(sandbox: StackTemplate) -> dict[str, Any]:
     }
 
 
-def test_there_are_six_functions(functions: dict[str, Any]) -> None:
+def test_there_are_seven_functions(functions: dict[str, Any]) -> None:
     assert functions.keys() == SECONDS.keys()
 
 
@@ -126,8 +135,9 @@ def test_the_environment_is_exactly_what_the_settings_read(functions: dict[str, 
     }
     assert fixed.items() <= environment.items()
     own = {variable: value for variable, value in environment.items() if variable not in fixed}
-    assert own.keys() == {field.name.upper() for field in fields(SETTINGS[name])}
-    settings.load(SETTINGS[name], own)
+    assert own.keys() == {field.name.upper() for kind in SETTINGS[name] for field in fields(kind)}
+    for kind in SETTINGS[name]:
+        settings.load(kind, own)
 
 
 def test_the_key_attributes_arrive_as_a_list(functions: dict[str, Any]) -> None:

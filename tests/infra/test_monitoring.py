@@ -28,6 +28,7 @@ WATCHED = {
             ("PointTasks", "QueuesPointDeadLetters"),
             ("CouponTasks", "QueuesCouponDeadLetters"),
             ("Schedule", "ScheduleDeadLetters"),
+            ("Watch", "WatchDeadLetters"),
         )
     },
 }
@@ -56,7 +57,7 @@ def test_one_occurrence_raises_the_alarm_and_silence_does_not(alarms: dict[str, 
 
 @pytest.mark.parametrize("name", WATCHED)
 def test_every_alarm_goes_to_the_topic_and_says_what_it_means(alarms: dict[str, Any], name: str) -> None:
-    assert alarms[name]["AlarmActions"] == ["<MonitoringAlarms>"]
+    assert alarms[name]["AlarmActions"] == ["<AlarmsTopic>"]
     assert alarms[name]["AlarmDescription"]
 
 
@@ -68,7 +69,7 @@ def test_the_topic_lets_this_accounts_alarms_in_and_refuses_plain_http(sandbox: 
         "Effect": "Allow",
         "Principal": {"Service": "cloudwatch.amazonaws.com"},
         "Action": "sns:Publish",
-        "Resource": "<MonitoringAlarms>",
+        "Resource": "<AlarmsTopic>",
         "Condition": {"StringEquals": {"aws:SourceAccount": "<AWS::AccountId>"}},
     }
     assert statements["Deny"]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}

@@ -18,7 +18,7 @@ def queues(sandbox: StackTemplate) -> dict[str, Any]:
 
 
 def test_each_route_has_a_queue_and_a_dead_letter_queue(queues: dict[str, Any]) -> None:
-    assert queues.keys() == TASK_QUEUES | DEAD_LETTERS | {"ScheduleDeadLetters"}
+    assert queues.keys() == TASK_QUEUES | DEAD_LETTERS | {"ScheduleDeadLetters", "WatchDeadLetters"}
     for route in ("Point", "Coupon"):
         assert queues[f"Queues{route}Queue"]["RedrivePolicy"] == {
             "deadLetterTargetArn": f"<Queues{route}DeadLetters.Arn>",
@@ -61,6 +61,17 @@ def test_every_queue_refuses_plain_http(sandbox: StackTemplate, queues: dict[str
             "Resource": f"{queue[:-1]}.Arn>",
             "Condition": {"Bool": {"aws:SecureTransport": "false"}},
         }
-        assert policy["PolicyDocument"]["Statement"] == [refusal]
+        assert [each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Deny"] == [refusal]
         refusing.add(queue.strip("<>"))
     assert refusing == queues.keys()
+
+
+def test_only_the_watchs_queue_lets_a_service_in_by_its_policy(sandbox: StackTemplate) -> None:
+    """Whoever else sends has a role that allows it."""
+    letting_in = {
+        queue
+        for policy in sandbox.properties("AWS::SQS::QueuePolicy").values()
+        for queue in policy["Queues"]
+        if any(each["Effect"] == "Allow" for each in policy["PolicyDocument"]["Statement"])
+    }
+    assert letting_in == {"<WatchDeadLetters>"}

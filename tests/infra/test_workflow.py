@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from functions.domain import budget
 from tests.infra.conftest import DEFINITION
 from tests.infra.template import StackTemplate
 
@@ -62,6 +63,49 @@ def test_a_task_waits_longer_than_its_function_may_run(sandbox: StackTemplate, d
     for task in tasks:
         function = task["Parameters"]["FunctionName"].removeprefix("<").removesuffix(".Arn>")
         assert task["TimeoutSeconds"] > functions[function]["Timeout"]
+
+
+def tasks_of(definition: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: state for name, state in definition["States"].items() if state["Type"] == "Task"}
+
+
+def test_tasks_have_the_time_of_the_budget(definition: dict[str, Any]) -> None:
+    assert {name: task["TimeoutSeconds"] for name, task in tasks_of(definition).items()} == {
+        "Plan run": budget.SMALL_TASK_SECONDS,
+        "Take leases": budget.SMALL_TASK_SECONDS,
+        "Dispatch page": budget.PAGE_TASK_SECONDS,
+        "Dispatch whole window": budget.WINDOW_TASK_SECONDS,
+        "Summarize run": budget.SMALL_TASK_SECONDS,
+        "Report failure": budget.SMALL_TASK_SECONDS,
+    }
+
+
+@pytest.mark.parametrize(
+    ("function", "task", "lease"),
+    [
+        (budget.PAGE_FUNCTION_SECONDS, budget.PAGE_TASK_SECONDS, budget.PAGE_LEASE_SECONDS),
+        (budget.WINDOW_FUNCTION_SECONDS, budget.WINDOW_TASK_SECONDS, budget.WINDOW_LEASE_SECONDS),
+    ],
+    ids=["page", "window"],
+)
+def test_a_call_ends_before_its_function_a_function_before_its_task_and_a_task_before_its_lease(
+    function: int, task: int, lease: int
+) -> None:
+    once = budget.CONNECT_SECONDS + budget.READ_SECONDS
+    assert budget.CALL_ATTEMPTS * once < budget.CALL_SECONDS < function < task < lease
+    assert lease - function > budget.CALL_SECONDS, "a function's last call must end under its lease"
+
+
+def test_a_small_function_has_the_time_of_a_call_that_is_tried_to_the_end() -> None:
+    assert budget.CALL_SECONDS < budget.SMALL_FUNCTION_SECONDS < budget.SMALL_TASK_SECONDS
+
+
+def test_a_neighbour_is_waited_for_longer_than_the_lease_of_one_that_died(definition: dict[str, Any]) -> None:
+    [retrier] = [each for each in definition["States"]["Take leases"]["Retry"] if each["ErrorEquals"] == ["WindowBusy"]]
+    assert retrier["BackoffRate"] == 1
+    waited = retrier["IntervalSeconds"] * retrier["MaxAttempts"]
+    assert waited > max(budget.PAGE_LEASE_SECONDS, budget.WINDOW_LEASE_SECONDS)
+    assert waited + budget.WINDOW_TASK_SECONDS < definition["TimeoutSeconds"]
 
 
 def test_tasks_name_the_partition_that_they_are_deployed_to(definition: dict[str, Any]) -> None:

@@ -6,7 +6,9 @@ A fault stands around one whole call as the function sees it: the client's own a
 import functools
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import SimpleNamespace
@@ -19,9 +21,13 @@ from botocore.model import OperationModel
 ALWAYS: Final = 1_000_000_000
 """So many times that a fault never ends."""
 
+REQUEST_ID: Final = "4442587FB7D0A2F9"
+"""Of every refused call."""
+
 _THROTTLING: Final = {
     "dynamodb": "ProvisionedThroughputExceededException",
     "s3": "SlowDown",
+    "sns": "Throttled",
     "sqs": "RequestThrottled",
     "ssm": "ThrottlingException",
 }
@@ -46,6 +52,10 @@ class Fault(Enum):
     """The process ends just before the call."""
     DIED_AFTER = auto()
     """The process ends when the call is done."""
+    HALF_DONE = auto()
+    """Only the first half of a batch is done, and the answer gives the rest back.  Of batches only."""
+    HALF_ANSWERED = auto()
+    """The answer says nothing of the second half, though all of the batch is done.  Of `SendMessageBatch` only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +68,14 @@ class Call:
     operation: str
     place: int
     request: Mapping[str, Any]
+    payload: Mapping[str, Any]
+    """What the function at work was given."""
 
 
 When: TypeAlias = Callable[[Call], bool]
 Answer: TypeAlias = dict[str, Any]
 """A call's parsed answer."""
+Request: TypeAlias = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -71,9 +84,13 @@ class _Staged:
     left: int
     before: Callable[[Call], Answer | None] = lambda _: None
     after: Callable[[Call, Answer], None] = lambda _call, _answer: None
+    cut: Callable[[Call], Request | None] = lambda _: None
 
 
 _NOTHING: Final = _Staged(lambda _: True, ALWAYS)
+
+
+_at_work: Final[ContextVar[tuple[str, Mapping[str, Any]]]] = ContextVar("_at_work", default=("", {}))
 
 
 class Calls:
@@ -82,8 +99,8 @@ class Calls:
     def __init__(self) -> None:
         self.made: list[Call] = []
         """Every call, also those that were made to fail."""
-        self.function = ""
-        """The function at work."""
+        self.done: list[tuple[Call, Answer]] = []
+        """Every call that had its effect, with the true answer, in the order of the effects."""
         self._places: Counter[str] = Counter()
         self._staged: list[_Staged] = []
         self._lock = threading.Lock()
@@ -95,10 +112,23 @@ class Calls:
         events.register("before-call", self._before)
         events.register("after-call", self._after)
 
+    @contextmanager
+    def made_by(self, function: str, payload: Mapping[str, Any]) -> Iterator[None]:
+        """Take the calls of this thread as those of a function."""
+        token = _at_work.set((function, payload))
+        try:
+            yield
+        finally:
+            _at_work.reset(token)
+
     def stage(self, fault: Fault, when: When, times: int = 1) -> None:
         """Let the fault happen to the next `times` calls that `when` says yes to."""
         before, after = functools.partial(_fail_before, fault), functools.partial(_fail_after, fault)
-        self._staged.append(_Staged(when, times, before, after))
+        self._staged.append(_Staged(when, times, before, after, functools.partial(_cut, fault)))
+
+    def precede(self, when: When, act: Callable[[], None], times: int = 1) -> None:
+        """Let `act` happen just before the call, which is then made."""
+        self._staged.append(_Staged(when, times, before=lambda _: act()))
 
     def follow(self, when: When, act: Callable[[Answer], None], times: int = 1) -> None:
         """Let `act` happen after the call, to its answer or to the world."""
@@ -108,33 +138,45 @@ class Calls:
         """Give this answer instead of making the call: it has no effect."""
         self._staged.append(_Staged(when, times, before=lambda _: answer))
 
+    def unstage(self) -> None:
+        """Let nothing more happen to any call."""
+        self._staged.clear()
+
     def of(self, operation: str) -> list[Call]:
         """The calls of one operation so far."""
         return [call for call in self.made if call.operation == operation]
 
-    def _begin(self, params: Mapping[str, Any], model: OperationModel, context: dict[str, Any], **_: Any) -> None:
+    def _begin(
+        self, params: Mapping[str, Any], model: OperationModel, context: dict[str, Any], **_: Any
+    ) -> Request | None:
+        function, payload = _at_work.get()
         with self._lock:
             self._places[model.name] += 1
             call = Call(
                 len(self.made) + 1,
-                self.function,
+                function,
                 model.service_model.service_name,
                 model.name,
                 self._places[model.name],
                 dict(params),
+                payload,
             )
             self.made.append(call)
             staged = next((one for one in self._staged if one.left and one.when(call)), _NOTHING)
             staged.left -= 1
         context["staged"] = call, staged
+        return staged.cut(call)
 
-    def _before(self, context: Mapping[str, Any], **_: Any) -> tuple[SimpleNamespace, Answer] | None:
+    def _before(self, context: dict[str, Any], **_: Any) -> tuple[SimpleNamespace, Answer] | None:
         call, staged = context["staged"]
         answer = staged.before(call)
+        context["effect"] = answer is None
         return None if answer is None else (SimpleNamespace(status_code=200), dict(answer))
 
     def _after(self, parsed: Answer, context: Mapping[str, Any], **_: Any) -> None:
         call, staged = context["staged"]
+        if context["effect"] and "Error" not in parsed:
+            self.done.append((call, dict(parsed)))
         staged.after(call, parsed)
 
 
@@ -157,18 +199,53 @@ def _fail_before(fault: Fault, call: Call) -> Answer | None:
         raise ConnectTimeoutError(endpoint_url=call.service)
     if fault is Fault.DIED_BEFORE:
         raise ProcessDied
+    if fault is Fault.HALF_DONE and not _halves(call)[0]:
+        return {"Responses": {}, "Successful": []}
     return None
 
 
-def _fail_after(fault: Fault, call: Call, _answer: Answer) -> None:
+def _cut(fault: Fault, call: Call) -> Request | None:
+    """The first half of a batch, instead of all of it."""
+    if fault is not Fault.HALF_DONE:
+        return None
+    done, _ = _halves(call)
+    return {**call.request, **_batch_of(call, done)} if done else None
+
+
+def _fail_after(fault: Fault, call: Call, answer: Answer) -> None:
     if fault is Fault.ANSWER_LOST:
         raise ReadTimeoutError(endpoint_url=call.service)
     if fault is Fault.DIED_AFTER:
         raise ProcessDied
+    if fault is Fault.HALF_DONE:
+        _, rest = _halves(call)
+        answer["UnprocessedKeys"] = _batch_of(call, rest).get("RequestItems")
+        answer["Failed"] = [{"Id": entry["Id"], "SenderFault": False} for entry in rest if "Id" in entry]
+    if fault is Fault.HALF_ANSWERED:
+        told = {entry["Id"] for entry in _halves(call)[0]}
+        answer["Successful"] = [entry for entry in answer["Successful"] if entry["Id"] in told]
+
+
+def _halves(call: Call) -> tuple[list[Any], list[Any]]:
+    """The entries or keys of a batch; the second half is the larger one."""
+    [*batch] = call.request.get("Entries", ())
+    for wanted in call.request.get("RequestItems", {}).values():
+        batch += wanted["Keys"]
+    middle = len(batch) // 2
+    return batch[:middle], batch[middle:]
+
+
+def _batch_of(call: Call, part: list[Any]) -> Request:
+    """What the call asks for, but for this part of its batch only."""
+    if "Entries" in call.request:
+        return {"Entries": part}
+    [(table, wanted)] = call.request["RequestItems"].items()
+    return {"RequestItems": {table: {**wanted, "Keys": part}}}
 
 
 def _refusal(call: Call, code: str, status: int) -> ClientError:
-    return ClientError(
-        {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}},  # type: ignore[typeddict-item]  # as small as an answer can be
-        call.operation,
-    )
+    answer: Any = {
+        "Error": {"Code": code, "Message": code},
+        "ResponseMetadata": {"HTTPStatusCode": status, "RequestId": REQUEST_ID},
+    }
+    return ClientError(answer, call.operation)

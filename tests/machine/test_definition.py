@@ -19,7 +19,7 @@ from functions.domain.run import Others, Progress, Run
 from functions.domain.run import Path as WayOfReading
 from functions.domain.window import Window, parse_instant
 from functions.usecases.ports import Holder
-from functions.usecases.take_leases import Held, to_state
+from functions.usecases.take_leases import Start
 from tests.machine.walk import DEFINITION, PLACEHOLDER
 
 ROOT: Final = DEFINITION.parents[1]
@@ -37,10 +37,16 @@ LAMBDA_ERRORS: Final = [
     "Lambda.TooManyRequestsException",
     "Lambda.CodeArtifactUserPendingException",
 ]
+WAITED_FOR: Final = ("Take leases", "WindowBusy")
+"""The one permanent error that is tried again, and where: a neighbour's run ends by itself."""
+LONGEST_WAIT_SECONDS: Final = 3600
 MOST_RETRIES: Final = 5
 LONGEST_PAUSE_SECONDS: Final = 60
 PLAIN_TYPES: Final = ("Task", "Pass", "Choice", "Fail", "Succeed")
 IMPERATIVES: Final = {"Begin", "Dispatch", "Plan", "Report", "Summarize", "Take"}
+REPORT: Final = "Report failure"
+OUTSIDE: Final = {"RecordEnd"}
+"""Functions that the machine does not invoke: an event does."""
 
 SMALL: Final = (budget.SMALL_FUNCTION_SECONDS, budget.SMALL_TASK_SECONDS)
 SECONDS: Final = {
@@ -55,6 +61,7 @@ SECONDS: Final = {
 
 RUN: Final = Run(
     run_id="run",
+    execution_id="execution",
     started_at="2026-09-17T16:01:10Z",
     window=Window.before(parse_instant("2026-09-17T16:01:10Z")),
     path=WayOfReading.FULL,
@@ -65,11 +72,11 @@ RUN: Final = Run(
 )
 RETURNS: Final[dict[str, Any]] = {
     "PlanRun": {"Run": RUN.to_state(), "Progress": Progress().to_state()},
-    "TakeLeases": to_state(Held(Holder("run", 0), Others())),
+    "TakeLeases": Start(RUN, Progress(), Holder("run", 0), Others()).to_state(),
     "DispatchPage": Progress().to_state(),
     "DispatchWindow": Progress().to_state(),
     "SummarizeRun": None,
-    "ReportFailure": None,
+    "ReportFailure": {"Run": {}, "Progress": {}},
 }
 """What the functions return: an object's members are relied on, of anything else nothing is known."""
 
@@ -95,14 +102,15 @@ def following(state: State) -> Iterator[str]:
         yield from (branch[key] for key in ("Next", "Default") if key in branch)
 
 
-def reachable(definition: State, start: str) -> set[str]:
+def reachable(definition: State, start: str, last: str = "") -> set[str]:
+    """Every state that is reached from `start`, itself too; nothing is followed behind `last`."""
     seen: set[str] = set()
     ahead = [start]
     while ahead:
         name = ahead.pop()
         if name not in seen:
             seen.add(name)
-            state = definition["States"].get(name, {})
+            state = definition["States"].get(name, {}) if name != last else {}
             ahead += [*following(state), *(catcher["Next"] for catcher in state.get("Catch", ()))]
     return seen
 
@@ -175,11 +183,14 @@ def waiting_ends(definition: State) -> Iterator[str]:
 
 
 def transient_errors_are_retried_and_no_others(definition: State) -> Iterator[str]:
-    """Time-outs once, since they rarely heal; what is transient by name a few times, with jitter and a cap."""
+    """Time-outs once, since they rarely heal; what is transient by name a few times, with jitter and a cap.
+
+    A neighbour's run is waited for besides, before anything was taken.
+    """
     for name, task in of_type(definition, "Task"):
         raises_for_good = "Catch" not in task  # by the name of the error that it reports, which may be a transient one
         transient = LAMBDA_ERRORS if raises_for_good else ["TransientError", *LAMBDA_ERRORS]
-        retry = task.get("Retry", [])
+        retry = [one for one in task.get("Retry", []) if not is_the_wait(name, one)]
         if [retrier.get("ErrorEquals") for retrier in retry] != [TIME_OUTS, transient]:
             yield f"{name}: retries something else"
             continue
@@ -194,6 +205,24 @@ def transient_errors_are_retried_and_no_others(definition: State) -> Iterator[st
             yield f"{name}: pauses without a cap"
 
 
+def is_the_wait(name: str, retrier: State) -> bool:
+    return (name, *retrier.get("ErrorEquals", ())) == WAITED_FOR
+
+
+def a_neighbour_is_waited_for_as_long_as_its_lease_can_last(definition: State) -> Iterator[str]:
+    """Steadily: pauses that grow would leave a window free for long that others wait for."""
+    name, _ = WAITED_FOR
+    waits = [one for one in definition["States"][name].get("Retry", ()) if is_the_wait(name, one)]
+    if len(waits) != 1:
+        yield f"{name}: waits for a neighbour not in one way"
+    for wait in waits:
+        if wait.get("BackoffRate", 2) != 1:
+            yield f"{name}: its pauses grow"
+        seconds = wait.get("IntervalSeconds", 1) * wait.get("MaxAttempts", 3)
+        if not max(budget.PAGE_LEASE_SECONDS, budget.WINDOW_LEASE_SECONDS) < seconds <= LONGEST_WAIT_SECONDS:
+            yield f"{name}: waits {seconds} s"
+
+
 def errors_have_names_that_exist(definition: State) -> Iterator[str]:
     for name, state in definition["States"].items():
         for kind in ("Retry", "Catch"):
@@ -201,13 +230,14 @@ def errors_have_names_that_exist(definition: State) -> Iterator[str]:
                 ours = ERRORS_BY_NAME.get(error)
                 if ours is None and not error.startswith(("States.", "Lambda.", "Sandbox.")):
                     yield f"{name}: {error} is raised by nothing"
-                if kind == "Retry" and ours and issubclass(ours, PermanentError):
+                if kind == "Retry" and ours and issubclass(ours, PermanentError) and (name, error) != WAITED_FOR:
                     yield f"{name}: {error} is permanent and retried"
-        if state["Type"] == "Fail":
-            if state.get("Error") not in ERRORS_BY_NAME:
-                yield f"{name}: fails with an unknown name"
-            if not json.loads(state.get("Cause", "{}")):
-                yield f"{name}: fails without a cause"
+
+
+def only_tasks_fail(definition: State) -> Iterator[str]:
+    """A redrive goes on at the state that failed: a Fail state can only fail again."""
+    for name, _ in of_type(definition, "Fail"):
+        yield f"{name}: fails for ever"
 
 
 def every_error_is_caught_and_keeps_the_state(definition: State) -> Iterator[str]:
@@ -223,27 +253,44 @@ def every_error_is_caught_and_keeps_the_state(definition: State) -> Iterator[str
 
 
 def no_error_ends_well(definition: State) -> Iterator[str]:
+    """An error comes to the report, which raises it.  Only once redriven it returns, and the work is done again."""
     for name, task in of_type(definition, "Task"):
         for caught in {catcher["Next"] for catcher in task.get("Catch", ())}:
-            for state in reachable(definition, caught):
+            for state in reachable(definition, caught, last=REPORT):
                 here = definition["States"].get(state, {})
                 if here.get("Type") == "Succeed" or here.get("End"):
                     yield f"{name}: its error ends well in {state}"
+    redriven = definition["States"][REPORT]
+    asks = redriven.get("Next", "nothing")
+    if redriven.get("End") or set(following(definition["States"].get(asks, {}))) != {"Plan run", "Take leases"}:
+        yield f"{REPORT}: once redriven it does not begin anew"
 
 
 def choices_ask_for_a_value_and_fail_on_any_other(definition: State) -> Iterator[str]:
+    """A choice asks one question with all its answers; one before it may only end the work early.
+
+    Where a redriven execution begins anew, it is asked what there is to begin with.
+    """
+    redriven = definition["States"].get(REPORT, {}).get("Next")
     for name, state in of_type(definition, "Choice"):
-        if definition["States"].get(state.get("Default"), {}).get("Type") != "Fail":
+        if name == redriven:
+            if [(one.get("Variable"), one.get("IsPresent")) for one in state["Choices"]] != [("$.Run.RunId", True)]:
+                yield f"{name}: asks for something else than whether a run was planned"
+            continue
+        if state.get("Default") != REPORT:
             yield f"{name}: goes on though the value is none of those it asks for"
         asked: dict[str, set[object]] = {}
         for choice in state["Choices"]:
             answers = choice.keys() - {"Variable", "Next", "Comment"}
-            if not answers <= {"BooleanEquals", "StringEquals"}:
+            if len(answers) != 1 or not answers <= {"BooleanEquals", "StringEquals"}:
                 yield f"{name}: asks for something else than a boolean or a word"
             asked.setdefault(choice.get("Variable"), set()).update(choice[answer] for answer in answers)
-        for answers in asked.values():
-            if len(asked) != 1 or (answers & {True, False} and answers != {True, False}):
-                yield f"{name}: does not ask one question with all its answers"
+        *earlier, last = asked
+        if asked[last] not in ({True, False}, set(WayOfReading)):
+            yield f"{name}: does not ask one question with all its answers"
+        for choice in state["Choices"]:
+            if choice.get("Variable") in earlier and choice.get("Next") != "Summarize run":
+                yield f"{name}: goes on with work without asking {last}"
 
 
 def every_path_was_written_on_every_way_to_it(definition: State) -> Iterator[str]:
@@ -298,7 +345,8 @@ class Paths:
         """What is known when the state is left."""
         if state.get("Type") == "Choice":
             for choice in state["Choices"]:
-                self.read(choice["Variable"], known)
+                if "IsPresent" not in choice:
+                    self.read(choice["Variable"], known)
             return known
         result = self.read(state.get("InputPath", "$"), known)
         if "Parameters" in state:
@@ -335,11 +383,11 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "a question that is no choice": ("Done?", {"Type": "Succeed"}),
         "a choice that is no question": ("More", {"Type": "Choice"}),
         "a step named as an outcome": ("Page done", {"Type": "Pass"}),
-        "an end named as a step": ("Report it", {"Type": "Fail"}),
+        "an end named as a step": ("Report it", {"Type": "Succeed"}),
     },
     every_state_is_there_and_reached: {
         "a way to nowhere": (f"{PAGE}/Next", "Nowhere", "Nowhere"),
-        "a state apart": ("Island", {"Type": "Fail"}),
+        "a state apart": ("Island", {"Type": "Succeed"}),
     },
     tasks_invoke_functions: {
         "no placeholder": (f"{PAGE}/Parameters/FunctionName", "arn:aws:lambda:eu-west-1:123456789012:function:page"),
@@ -373,12 +421,22 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "no cap": (f"{PAGE}/Retry/1/MaxDelaySeconds", ...),
         "no back-off": (f"{PAGE}/Retry/1/BackoffRate", 1),
         "the reported error retried": ("Report failure/Retry/1/ErrorEquals/0", "TransientError"),
+        "a neighbour waited for with leases taken": (f"{PAGE}/Retry/0/ErrorEquals", ["WindowBusy"]),
+        "more waited for than a neighbour": ("Take leases/Retry/0/ErrorEquals", ["WindowBusy", "LeaseLost"]),
+    },
+    a_neighbour_is_waited_for_as_long_as_its_lease_can_last: {
+        "no wait": ("Take leases/Retry/0", ...),
+        "a wait below a lease": ("Take leases/Retry/0/MaxAttempts", 60),
+        "a wait of a day": ("Take leases/Retry/0/MaxAttempts", 5760),
+        "pauses that grow": ("Take leases/Retry/0/BackoffRate", 1.1),
     },
     errors_have_names_that_exist: {
         "a name that no error has": (f"{PAGE}/Retry/1/ErrorEquals/0", "TransientFailure"),
         "a permanent error retried": (f"{PAGE}/Retry/1/ErrorEquals/0", "LeaseLost"),
-        "a failure without a stable name": ("State unreadable/Error", "Oops"),
-        "a failure without a cause": ("State unreadable/Cause", ...),
+        "a neighbour waited for elsewhere": ("Plan run/Retry/0/ErrorEquals", ["WindowBusy"]),
+    },
+    only_tasks_fail: {
+        "a state that can only fail": ("Dispatch failed", {"Type": "Fail", "Error": "DispatchFailed"}),
     },
     every_error_is_caught_and_keeps_the_state: {
         "no catch": (f"{PAGE}/Catch", ...),
@@ -386,20 +444,33 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "a catch that loses the state": (f"{PAGE}/Catch/0/ResultPath", ...),
     },
     no_error_ends_well: {
-        "a report that ends well": ("Report failure/Next", "Window dispatched", PAGE),
+        "a report that ends well": ("Report failure/Next", "Window dispatched"),
+        "a report that ends": ("Report failure/End", True),
         "an error that goes on": (f"{PAGE}/Catch/0/Next", "More pages?"),
-        "a failure that is none any more": ("State unreadable", {"Type": "Succeed"}, PAGE),
+        "a failure that is none any more": (REPORT, {"Type": "Succeed"}, PAGE),
+        "a redriven execution without a run that ends well": ("Run planned?/Default", "Window dispatched", REPORT),
+        "a redriven execution without leases": ("Run planned?/Choices/0/Next", PAGE, REPORT),
     },
     choices_ask_for_a_value_and_fail_on_any_other: {
         "no default": ("More pages?/Default", ...),
         "a default that goes on": ("More pages?/Default", "Summarize run"),
         "a choice on the token": ("More pages?/Choices/0", {"Variable": "$.Progress.Token", "IsNull": False}),
         "a boolean with one answer": ("More pages?/Choices/1", ...),
+        "a boolean with the other answer": ("More pages?/Choices/2", ...),
+        "a word with one answer": ("Which path?/Choices/2", ...),
+        "an earlier answer that goes on with work": ("More pages?/Choices/0/Next", PAGE),
+        "a presence": ("Window free?/Choices/0", {"Variable": "$.Leases", "IsPresent": True, "Next": "Which path?"}),
+        "a value, once redriven": (
+            "Run planned?/Choices/0",
+            {"Variable": "$.Run.DryRun", "BooleanEquals": False, "Next": "Take leases"},
+        ),
     },
     every_path_was_written_on_every_way_to_it: {
         "a parameter that nobody writes": (f"{PAGE}/Parameters/Payload/Run.$", "$.Plan"),
         "a choice on what nobody writes": ("More pages?/Choices/0/Variable", "$.Progress.More"),
-        "a member dropped on the way": ("Plan run/ResultSelector/Progress.$", ..., PAGE),
+        "a member dropped on the way": ("Plan run/ResultSelector/Progress.$", ..., "Take leases"),
+        "a member dropped behind the leases": ("Take leases/ResultSelector/Progress.$", ..., PAGE),
+        "a member dropped once redriven": ("Report failure/ResultSelector/Progress.$", ..., "Take leases"),
         "a result without its boolean": (f"{PAGE}/ResultSelector/HasMore.$", ..., "More pages?"),
         "a field that is not returned": (f"{PAGE}/ResultSelector/HasMore.$", "$.Payload.MorePages"),
         "a result in the state's place": (f"{PAGE}/ResultPath", ...),
@@ -450,11 +521,13 @@ def test_the_file_is_json_before_anything_is_substituted() -> None:
 
 
 def test_every_placeholder_is_a_whole_text_and_names_a_handler_and_every_handler_is_used() -> None:
-    handlers = {
+    found = {
         path.stem.title().replace("_", "")
         for path in (ROOT / "functions" / "handlers").glob("*.py")
         if "def handler(" in path.read_text(encoding="utf-8")
     }
+    assert found > OUTSIDE
+    handlers = found - OUTSIDE
     texts = [value for _, value in members(json.loads(TEXT)) if isinstance(value, str) and "${" in value]
     named = [PLACEHOLDER.fullmatch(text) for text in texts]
     assert sorted(name[1] for name in named if name) == sorted(handlers)

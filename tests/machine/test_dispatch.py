@@ -1,12 +1,14 @@
 """What a run dispatches, walked from its input to its summary."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
+from functions.domain.budget import PAGE_LEASE_SECONDS
 from tests.machine.faults import Call, nth
-from tests.machine.walk import Account, Sent, State, Walk, booking, group_of, reads_bookings, worked_example
+from tests.machine.walk import Account, Sent, StandIn, State, Walk, booking, group_of, reads_bookings, worked_example
 
 TIME: Final = "2026-09-17T16:01:10Z"
 A: Final = (1001, 2001, 3001)
@@ -299,17 +301,108 @@ def test_a_second_starter_of_the_window_names_the_holder_and_touches_nothing(
     assert account.records == ["R1", "R2", "R3", "R5"]
 
 
-def test_a_neighbouring_window_does_not_run_at_the_same_time(walk: Walk, account: Account) -> None:
+NEIGHBOURS: Final = {
+    "the later window waits": ("2026-09-17T16:01:10Z", "2026-09-17T17:01:10Z"),
+    "the earlier window waits": ("2026-09-17T17:01:10Z", "2026-09-17T16:01:10Z"),
+}
+whichever_waits = pytest.mark.parametrize(("working", "waiting"), NEIGHBOURS.values(), ids=NEIGHBOURS)
+WAIT_SECONDS: Final = 15
+WAITS: Final = 240
+
+
+class Neighbour:
+    """A run that has taken its leases and works on, step by step, while another execution is followed."""
+
+    def __init__(self, walk: Walk, time: str) -> None:
+        given = {"ExecuteTime": time, "PaginationEnabled": True}
+        self.walk = walk
+        self.state = walk.invoke("PlanRun", {"Execution": {"Input": given, "Name": "neighbour", "StartTime": time}})
+        self.take()
+
+    def take(self) -> None:
+        """Take the leases, or renew them."""
+        self.state = self.walk.invoke("TakeLeases", {name: self.state[name] for name in ("Run", "Progress")})
+
+    def end(self) -> None:
+        """Do the only page, and give the leases back."""
+        page = {**self.state, "Others": self.state["Leases"]["Others"]}
+        self.walk.invoke("SummarizeRun", {**self.state, "Progress": self.walk.invoke("DispatchPage", page)})
+
+
+def behind(step: Callable[[], None]) -> StandIn:
+    """The function itself, but for a step of the neighbour just before."""
+
+    def step_first(own: Callable[[], Any]) -> Any:
+        step()
+        return own()
+
+    return step_first
+
+
+def book_beside_an_edge(account: Account) -> None:
+    times = {"before": "15:59:59Z", "sharp": "16:00:00Z", "after": "16:00:01Z"}
+    account.book(*(booking(record, BookingTimeUTC=time) for record, time in times.items()))
+
+
+@whichever_waits
+def test_a_neighbouring_window_waits_and_then_completes_and_the_edge_is_dispatched_once(
+    walk: Walk, account: Account, working: str, waiting: str
+) -> None:
+    book_beside_an_edge(account)
+    neighbour = Neighbour(walk, working)
+    walk.stand_in("TakeLeases", lambda own: own(), times=2)
+    walk.stand_in("TakeLeases", behind(neighbour.end))
+
+    summary = run(walk, {"PaginationEnabled": True}, time=waiting)
+
+    taken = [invocation.error for invocation in walk.invocations if invocation.function == "TakeLeases"]
+    assert taken == ["WindowBusy", "WindowBusy", None]
+    assert walk.pauses == [WAIT_SECONDS] * 2
+    assert summary == summary | {"Outcome": "Dispatched", "Waiting": 2, "Dispatched": 1, "AlreadyDispatched": 1}
+    assert account.records == ["after", "before", "sharp"]
+    assert account.leases == []
+
+
+def test_a_neighbour_that_works_on_and_on_is_waited_for_an_hour_and_then_the_run_fails(
+    walk: Walk, account: Account
+) -> None:
+    book_beside_an_edge(account)
+    working, waiting = NEIGHBOURS["the later window waits"]
+    walk.max_invocations = WAITS + 20
+    neighbour = Neighbour(walk, working)
+    walk.stand_in("TakeLeases", behind(neighbour.take), times=WAITS + 1)
+
+    execution = walk.run({"ExecuteTime": waiting, "PaginationEnabled": True})
+
+    assert (execution.status, execution.error) == ("FAILED", "WindowBusy")
+    assert execution.report == execution.report | {"Error": "WindowBusy", "Page": 1, "Token": None, "NotDone": []}
+    assert walk.pauses == [WAIT_SECONDS] * WAITS
+    assert reads(walk) == []
+    assert account.messages == []
+    neighbour.end()
+    redriven = walk.redrive(execution)
+    assert redriven.output == redriven.output | {"Dispatched": 1, "AlreadyDispatched": 1}
+    assert account.records == ["after", "before", "sharp"]
+
+
+def test_a_neighbour_that_stands_still_is_waited_for_until_its_lease_has_run_out(walk: Walk, account: Account) -> None:
     account.book(*worked_example(), booking("sharp", BookingTimeUTC="16:00:00Z"))
-    walk.calls.follow(nth("PutObject", 1), lambda _: busy.append(walk.run({"ExecuteTime": "2026-09-17T17:01:10Z"})))
-    busy: list[Any] = []
+    later: list[State] = []
 
-    run(walk, {"PaginationEnabled": True})
+    def run_the_later_window() -> None:
+        later.append(run(walk, {"PaginationEnabled": True}, time="2026-09-17T17:01:10Z"))
 
-    [neighbour] = busy
-    assert (neighbour.status, neighbour.error) == ("FAILED", "WindowBusy")
-    assert neighbour.report["WindowStart"] == "2026-09-17T16:00:00Z"
-    assert account.records == ["R1", "R2", "R3", "R5", "sharp"]
+    walk.calls.follow(nth("PutObject", 1), lambda _: run_the_later_window())
+
+    execution = walk.run({"ExecuteTime": TIME, "PaginationEnabled": True})
+
+    assert len(walk.pauses) == PAGE_LEASE_SECONDS // WAIT_SECONDS + 1
+    assert later[0]["Dispatched"] == 2
+    assert (execution.status, execution.error) == ("FAILED", "LeaseLost")
+    assert account.records == ["R6", "sharp"]
+    summary = run(walk, {"PaginationEnabled": True})
+    assert summary == summary | {"Waiting": 5, "Dispatched": 4, "AlreadyDispatched": 1}
+    assert account.records == ["R1", "R2", "R3", "R5", "R6", "sharp"]
 
 
 def test_a_stopped_execution_reads_no_further_page_and_its_tasks_stay(walk: Walk, account: Account) -> None:

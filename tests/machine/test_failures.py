@@ -9,6 +9,7 @@ import pytest
 
 from functions.domain.budget import PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
 from functions.domain.errors import ERRORS_BY_NAME, LeaseLost
+from functions.domain.failure import UNREADABLE
 from tests.machine.faults import ALWAYS, Call, Fault, ProcessDied, When, every, nth
 from tests.machine.walk import (
     Account,
@@ -18,8 +19,10 @@ from tests.machine.walk import (
     State,
     Walk,
     booking,
+    five_members,
     group_of,
     reads_bookings,
+    uploads_of,
     worked_example,
 )
 
@@ -43,21 +46,6 @@ UNANSWERED: Final = Failing(Fault.ANSWER_LOST, 5, "TransientError")
 whether_retried = pytest.mark.parametrize("failing", [FOR_GOOD, USED_UP], ids=["for good", "retries used up"])
 
 
-def five_members(account: Account) -> None:
-    """Members 1 to 5 with a booking each: two on the first page, two on the second, one on the last."""
-    account.book(*(booking(f"R{n}", BookingTimeUTC=f"15:0{n}:00Z", **group_of(1, n, 1)) for n in range(1, 6)))
-
-
-def uploads_of(member: int) -> When:
-    return lambda call: call.operation == "PutObject" and f'"MemberId":{member},'.encode() in call.request["Body"]
-
-
-def starts(walk: Walk) -> list[Any]:
-    """Where each read of the index began: the record of its ExclusiveStartKey."""
-    keys = [call.request.get("ExclusiveStartKey") for call in walk.calls.made if reads_bookings(call)]
-    return [key and key["RecordId"]["S"] for key in keys]
-
-
 def assert_failed(execution: Execution, error: str, **report: object) -> None:
     assert (execution.status, execution.error) == ("FAILED", error)
     assert execution.report == execution.report | {"Error": error, **report}
@@ -69,7 +57,7 @@ def assert_failed(execution: Execution, error: str, **report: object) -> None:
 def test_a_failing_upload_stops_the_run_at_its_page(
     walk: Walk, account: Account, failing: Failing, member: int
 ) -> None:
-    five_members(account)
+    account.book(*five_members())
     walk.calls.stage(failing.fault, uploads_of(member), ALWAYS)
 
     execution = walk.run(PAGES_OF_TWO, "at-its-page")
@@ -81,9 +69,10 @@ def test_a_failing_upload_stops_the_run_at_its_page(
         WindowEnd="2026-09-17T16:00:00Z",
         Path="paged",
         Page=2,
-        LeasesReleased=True,
+        NotDone=[],
     )
     assert execution.report["RunId"].endswith("Z-at-its-page")
+    assert execution.report["Execution"].endswith(":at-its-page")
     assert execution.report["Token"] == {
         "RecordId": {"S": "R2"},
         "BookingDateUTC": {"S": "2026-09-17"},
@@ -97,7 +86,7 @@ def test_a_failing_upload_stops_the_run_at_its_page(
     }
     assert execution.report["Message"].startswith("PutObject: ")
     assert account.records == ["R1", "R2"]
-    assert starts(walk) == [None, *["R2"] * failing.attempts]
+    assert walk.starts == [None, *["R2"] * failing.attempts]
     assert account.leases == []
 
 
@@ -106,7 +95,7 @@ def test_a_failing_upload_stops_the_run_at_its_page(
 def test_a_run_after_the_failed_one_dispatches_the_rest_and_nothing_twice(
     walk: Walk, account: Account, failing: Failing, again: State
 ) -> None:
-    five_members(account)
+    account.book(*five_members())
     walk.calls.stage(failing.fault, uploads_of(4), failing.attempts)
     failed = walk.run(PAGES_OF_TWO)
     before = [task.task_id for task in account.tasks]
@@ -120,10 +109,10 @@ def test_a_run_after_the_failed_one_dispatches_the_rest_and_nothing_twice(
 
 
 def test_the_full_read_sends_nothing_of_a_chunk_whose_upload_failed(walk: Walk, account: Account) -> None:
-    five_members(account)
+    account.book(*five_members())
     walk.calls.stage(Fault.FORBIDDEN, uploads_of(4))
 
-    assert_failed(walk.run(FULL), "ConfigurationError", Path="full", Page=1, LeasesReleased=True)
+    assert_failed(walk.run(FULL), "ConfigurationError", Path="full", Page=1, NotDone=[])
 
     assert account.messages == []
     summary = walk.run(FULL).output
@@ -148,7 +137,7 @@ def test_after_a_send_that_failed_half_way_only_the_same_tasks_are_sent(
 
     execution = walk.run(given)
 
-    assert_failed(failed, failing.error, LeasesReleased=True)
+    assert_failed(failed, failing.error, NotDone=[])
     assert len(sent) == (12 if failing is UNANSWERED else 10)
     assert execution.status == "SUCCEEDED"
     assert len(account.messages) == 12
@@ -164,7 +153,7 @@ def test_no_batch_is_sent_after_the_lease_s_end(walk: Walk, account: Account, gi
 
     execution = walk.run(given)
 
-    assert_failed(execution, "LeaseLost", LeasesReleased=True)
+    assert_failed(execution, "LeaseLost", NotDone=[])
     assert len(account.messages) == 10
     assert walk.run(given).status == "SUCCEEDED"
     assert account.records == [f"R{n:02}" for n in range(12)]
@@ -188,8 +177,8 @@ def test_a_window_whose_holder_died_is_free_when_its_lease_has_run_out(walk: Wal
 def first_page(walk: Walk) -> State:
     """What the page function is given at a run's first page."""
     execution = {"Input": PAGED, "Name": "run", "StartTime": TIME}
-    state: State = walk.invoke("PlanRun", {"Execution": execution})
-    return {**state, "Others": walk.invoke("TakeLeases", {"Run": state["Run"]})["Others"]}
+    state = walk.invoke("TakeLeases", walk.invoke("PlanRun", {"Execution": execution}))
+    return {"Run": state["Run"], "Others": state["Leases"]["Others"], "Progress": state["Progress"]}
 
 
 def test_an_attempt_whose_successor_did_the_page_sends_nothing_more(walk: Walk, account: Account) -> None:
@@ -279,7 +268,7 @@ def test_more_bad_records_than_the_limit_fail_the_run_before_their_page_is_sent(
     execution = walk.run(given)
 
     paged = given is PAGES_OF_TWO
-    assert_failed(execution, "TooManyBadRecords", Page=2 if paged else 1, LeasesReleased=True)
+    assert_failed(execution, "TooManyBadRecords", Page=2 if paged else 1, NotDone=[])
     assert account.records == (["R1"] if paged else [])
     assert walk.pauses == []
 
@@ -287,7 +276,7 @@ def test_more_bad_records_than_the_limit_fail_the_run_before_their_page_is_sent(
 @pytest.mark.parametrize("given", [{**PAGED, "PageSize": 1}, {**FULL, "PageSize": 1}], ids=["paged", "full"])
 @pytest.mark.parametrize("to", [1, 0], ids=["stays", "goes back"])
 def test_a_token_that_does_not_advance_fails_the_run(walk: Walk, account: Account, given: State, to: int) -> None:
-    five_members(account)
+    account.book(*five_members())
     tokens: list[Any] = []
     places: Iterator[int] = count(1)
 
@@ -300,8 +289,8 @@ def test_a_token_that_does_not_advance_fails_the_run(walk: Walk, account: Accoun
 
     execution = walk.run(given)
 
-    assert_failed(execution, "TokenNotAdvancing", LeasesReleased=True)
-    assert starts(walk) == [None, "R1", "R2"]
+    assert_failed(execution, "TokenNotAdvancing", NotDone=[])
+    assert walk.starts == [None, "R1", "R2"]
     paged = "PaginationEnabled" in given
     assert account.records == (["R1", "R2"] if paged else [])
     assert execution.report["Token"] == (tokens[1] if paged else None)
@@ -315,7 +304,7 @@ def test_a_token_that_does_not_advance_fails_the_run(walk: Walk, account: Accoun
 def test_a_token_of_another_run_is_refused_before_it_is_used(
     walk: Walk, account: Account, name: str, value: str
 ) -> None:
-    five_members(account)
+    account.book(*five_members())
 
     def exchange(own: Callable[[], Any]) -> Any:
         progress = own()
@@ -323,20 +312,27 @@ def test_a_token_of_another_run_is_refused_before_it_is_used(
 
     walk.stand_in("DispatchPage", exchange)
 
-    assert_failed(walk.run(PAGES_OF_TWO), "InvalidToken", Page=2, LeasesReleased=True)
+    assert_failed(walk.run(PAGES_OF_TWO), "InvalidToken", Page=2, NotDone=[])
 
-    assert starts(walk) == [None]
+    assert walk.starts == [None]
 
 
 @pytest.mark.parametrize(
     ("function", "change", "error"),
     [
-        ("DispatchPage", {"HasMore": None}, "State unreadable"),
-        ("DispatchPage", {"HasMore": "true"}, "State unreadable"),
+        ("DispatchPage", {"HasMore": None}, "DispatchFailed"),
+        ("DispatchPage", {"HasMore": "true"}, "DispatchFailed"),
+        ("DispatchPage", {"Stopped": None}, "ConfigurationError"),
+        ("DispatchPage", {"Stopped": "false"}, "ConfigurationError"),
+        ("DispatchPage", {"Stopped": ...}, ""),
         ("DispatchPage", {"HasMore": ...}, ""),
         ("DispatchPage", {"Token": ...}, ""),
-        ("TakeLeases", {"Held": None}, "State unreadable"),
-        ("TakeLeases", {"Others": ...}, ""),
+        ("TakeLeases", {"Leases": {"Held": None}}, "DispatchFailed"),
+        ("TakeLeases", {"Leases": {"Held": "true"}}, "DispatchFailed"),
+        ("TakeLeases", {"Leases": {"Others": ...}}, ""),
+        ("TakeLeases", {"Leases": ...}, ""),
+        ("TakeLeases", {"Run": {"Path": "grouped"}}, "DispatchFailed"),
+        ("TakeLeases", {"Progress": {"HasMore": None}}, "ConfigurationError"),
         ("PlanRun", {"Run": {"Path": "grouped"}}, "ConfigurationError"),
         ("PlanRun", {"Run": {"WindowStart": ...}}, "ConfigurationError"),
         ("PlanRun", {"Progress": {"Page": None}}, "ConfigurationError"),
@@ -347,18 +343,16 @@ def test_a_token_of_another_run_is_refused_before_it_is_used(
 def test_a_result_that_is_not_as_agreed_ends_the_run_failed_and_nothing_more_is_read(
     walk: Walk, account: Account, function: str, change: State, error: str
 ) -> None:
-    five_members(account)
+    account.book(*five_members())
     walk.stand_in(function, lambda own: changed(own(), change))
 
     execution = walk.run(PAGES_OF_TWO)
 
     assert execution.status == "FAILED"
-    assert starts(walk) in ([], [None])
-    if error == "State unreadable":
-        assert (execution.error, execution.visited[-1]) == ("DispatchFailed", error)
-        assert json.loads(execution.cause)["Message"]
-    elif error:
-        assert execution.report["Error"] == error
+    assert walk.starts in ([], [None])
+    if error:
+        assert (execution.error, execution.report["Error"], execution.visited[-1]) == (error, error, "Report failure")
+        assert execution.report["Message"] == UNREADABLE or error != "DispatchFailed"
 
 
 def changed(result: State, change: State) -> State:
@@ -381,7 +375,7 @@ def test_a_failure_at_the_very_end_fails_the_run_though_all_was_dispatched(
 
     execution = walk.run(PAGED)
 
-    assert_failed(execution, "ConfigurationError", Page=2, Token=None, LeasesReleased=times == 1)
+    assert_failed(execution, "ConfigurationError", Page=2, Token=None, NotDone=[] if times == 1 else ["release"])
     assert execution.report["Totals"] == execution.report["Totals"] | {"Dispatched": 4, "Tasks": 3}
     assert account.records == ["R1", "R2", "R3", "R5"]
 
@@ -410,7 +404,8 @@ def test_an_execution_fails_even_when_the_failure_s_report_raises_nothing(walk: 
 
     execution = walk.run(PAGED)
 
-    assert (execution.status, execution.error) == ("FAILED", "DispatchFailed")
+    assert (execution.status, execution.error) == ("FAILED", "States.Runtime")
+    assert execution.visited[-1] == "Report failure"
 
 
 def test_a_failure_without_a_cause_is_reported_with_window_page_and_token(walk: Walk, account: Account) -> None:
@@ -433,15 +428,15 @@ def test_a_failure_without_a_cause_is_reported_with_window_page_and_token(walk: 
         ({"Error": "X", "Cause": "[1]"}, "[1]"),
         ({"Error": "X", "Cause": '{"errorType":"X"}'}, ""),
         ({"Error": "X"}, ""),
-        ({}, ""),
-        (None, ""),
+        ({}, UNREADABLE),
+        (None, UNREADABLE),
     ],
     ids=["empty", "text", "a list", "without message", "missing", "nothing", "null"],
 )
 @pytest.mark.parametrize("state", [{}, {"Run": None, "Progress": []}], ids=["nothing known", "unreadable"])
 def test_a_report_is_made_of_whatever_is_known(walk: Walk, error: Any, message: str, state: State) -> None:
     with pytest.raises(tuple(ERRORS_BY_NAME.values())) as raised:
-        walk.invoke("ReportFailure", {"State": {**state, "Error": error}})
+        walk.invoke("ReportFailure", {"State": {**state, "Error": error}, "Execution": {}})
 
     assert json.loads(str(raised.value))["Message"] == message
-    assert walk.calls.made == []
+    assert [call.operation for call in walk.calls.made] == ["Publish"]

@@ -72,6 +72,8 @@ REFUSED: Final[dict[str, tuple[Any, str]]] = {
     "a switch in text": ({"PaginationEnabled": "true"}, "PaginationEnabled"),
     "a dry run of 1": ({"DryRun": 1}, "DryRun"),
     "a grouping unheard of": ({"Grouping": "hour"}, "Grouping"),
+    "a resume of 1": ({"Resume": 1}, "Resume"),
+    "a dry run that resumes": ({"ExecuteTime": TIME, "DryRun": True, "Resume": True}, "Resume"),
 }
 
 
@@ -81,7 +83,7 @@ def test_a_refused_input_fails_by_name_and_field_before_any_call(walk: Walk, giv
 
     assert (execution.status, execution.error) == ("FAILED", "InvalidInput")
     assert execution.report["Message"].startswith(f"{field}:")
-    assert walk.calls.made == []
+    assert [call.operation for call in walk.calls.made] == ["Publish"]  # a person is told; nothing was read
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,8 @@ def test_a_flag_that_changes_meanwhile_is_for_the_next_run(walk: Walk, account: 
 
     assert (summary["Path"], summary["PageSize"], summary["Tasks"]) == ("paged", 2, 3)
     assert [call.request["Limit"] for call in walk.calls.made if reads_bookings(call)] == [2, 2, 2]
-    assert len(walk.calls.of("GetParameters")) == 1
+    asked = [call.request["Names"] for call in walk.calls.of("GetParameters")]
+    assert [names for names in asked if names != ["/flags/Stop"]] == asked[:1]  # the kill switch alone is read again
     following = walk.run({"ExecuteTime": TIME}).output
     assert (following["Path"], following["PageSize"]) == ("full", 1000)
 

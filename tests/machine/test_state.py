@@ -105,7 +105,7 @@ FAULTS: Final[dict[str, tuple[Fault, When]]] = {
 
 @pytest.mark.parametrize("given", [{**PAGED, "PageSize": 2}, FULL], ids=["paged", "full"])
 @pytest.mark.parametrize("failing", [None, *FAULTS.values()], ids=["no failure", *FAULTS])
-def test_no_log_line_holds_anything_of_a_booking(
+def test_no_log_line_and_no_message_to_a_person_holds_anything_of_a_booking(
     walk: Walk, account: Account, given: State, failing: tuple[Fault, When] | None
 ) -> None:
     secrets(account)
@@ -116,12 +116,17 @@ def test_no_log_line_holds_anything_of_a_booking(
 
     assert execution.status == ("FAILED" if failing else "SUCCEEDED")
     log = walk.log.getvalue()
-    assert "window failed" in log if failing else "window dispatched" in log
+    assert "run failed" in log if failing else "run ended" in log
     assert not MEMBER.search(log)
     assert not ATTRIBUTE.search(log)
     assert RECORD not in without_tokens(log)
     assert not MEMBER.search(execution.cause)
     assert not ATTRIBUTE.search(execution.cause)
+    told = "".join(subject + text for subject, text in account.told)
+    assert bool(told) is bool(failing)
+    assert not MEMBER.search(told)
+    assert not ATTRIBUTE.search(told)
+    assert RECORD not in told
 
 
 def test_a_warm_process_logs_nothing_of_the_window_before(walk: Walk, account: Account) -> None:

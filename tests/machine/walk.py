@@ -6,6 +6,7 @@ and sends go one after the other, so that the same walk makes the same calls in 
 """
 
 import contextlib
+import copy
 import functools
 import importlib
 import io
@@ -17,6 +18,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -25,20 +27,28 @@ import boto3
 import botocore.session
 import pytest
 from aws_lambda_powertools import Metrics
+from moto.sns import sns_backends
 from moto.sqs import sqs_backends
+from moto.stepfunctions.parser.asl.component.common.flow.start_at import StartAt
+from moto.stepfunctions.parser.asl.component.program.program import Program
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
+from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+from moto.stepfunctions.parser.asl.utils import json_path
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker, SyncExecutionWorker
 
 from functions.adapters import clients, pool
+from functions.domain.budget import PAGE_FUNCTION_SECONDS, SMALL_FUNCTION_SECONDS, WINDOW_FUNCTION_SECONDS
 from functions.handlers import observed, wiring
-from tests.machine.faults import Call, Calls, ProcessDied
+from tests.machine.faults import Call, Calls, ProcessDied, When
 
 DEFINITION: Final = Path(__file__).parents[2] / "statemachine" / "dispatch.asl.json"
 PLACEHOLDER: Final = re.compile(r"\$\{(\w+?)FunctionArn\}")
 
+SECONDS_OF: Final = {"DispatchPage": PAGE_FUNCTION_SECONDS, "DispatchWindow": WINDOW_FUNCTION_SECONDS}
 MAX_STATE_BYTES: Final = 8192
-MAX_INVOCATIONS: Final = 100
+MAX_INVOCATIONS: Final = 300
+MAX_DELIVERIES: Final = 3
 WALK_SECONDS: Final = 60
 
 ACCOUNT: Final = "123456789012"
@@ -91,8 +101,11 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution that has ended."""
+    """An execution that has ended; once redriven, `history` is what came since."""
 
+    name: str
+    context: State
+    """What the machine saw as `$$.Execution`."""
     status: str
     started_at: str
     output: State
@@ -112,6 +125,12 @@ class Execution:
         return [name for event in self.history if (name := event.get("stateEnteredEventDetails", {}).get("name"))]
 
     @property
+    def last_entered(self) -> tuple[str, Any]:
+        """The state that it ended in, and that state's input."""
+        entered = [event["stateEnteredEventDetails"] for event in self.history if "stateEnteredEventDetails" in event]
+        return entered[-1]["name"], json.loads(entered[-1]["input"])
+
+    @property
     def states(self) -> list[str]:
         """The state as text, wherever a state of the machine was entered or left."""
         sides = (("stateEnteredEventDetails", "input"), ("stateExitedEventDetails", "output"))
@@ -129,12 +148,17 @@ class Account:
             route: _own("sqs").create_queue(QueueName=name, Attributes={"FifoQueue": "true"})["QueueUrl"]
             for route, name in QUEUES.items()
         }
+        self.topic: str = _own("sns").create_topic(Name="alarms")["TopicArn"]
 
     def book(self, *bookings: State) -> None:
         """Put bookings into the table."""
         for start in range(0, len(bookings), 25):
             requests = [{"PutRequest": {"Item": booking}} for booking in bookings[start : start + 25]]
             assert not _own("dynamodb").batch_write_item(RequestItems={BOOKINGS: requests})["UnprocessedItems"]
+
+    def cancel(self, record: str) -> None:
+        """Take a booking out of the table."""
+        _own("dynamodb").delete_item(TableName=BOOKINGS, Key={"RecordId": {"S": record}})
 
     def flag(self, name: str, value: str) -> None:
         """Set a parameter: `PaginationEnabled`, `PageSize`, `Grouping` or `SetAsideLimit`."""
@@ -145,6 +169,12 @@ class Account:
         """Route and content of every message on the queues, points first, oldest first; this receives none of them."""
         queues = sqs_backends[ACCOUNT][REGION].queues
         return [(route, json.loads(one.body)) for route, name in QUEUES.items() for one in queues[name].messages]
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Subject and text of every message to the topic, oldest first."""
+        sent = sns_backends[ACCOUNT][REGION].topics[self.topic].sent_notifications
+        return [(str(subject), text) for _, text, subject, *_ in sent]
 
     @property
     def tasks(self) -> list[Sent]:
@@ -193,10 +223,16 @@ class Walk:
         """The seconds that machine and functions would have waited."""
         self.log = io.StringIO()
         """All that the functions wrote."""
+        self.watched = False
+        """Whether the recorder is told of every execution that ends badly, as the rule on status changes does it."""
+        self.max_invocations = MAX_INVOCATIONS
         self._stand_ins: list[tuple[str, StandIn]] = []
         self._broken: list[str] = []
-        self._names = (f"run-{number}" for number in itertools.count(1))
+        self._names = (f"run-{number:03}" for number in itertools.count(1))  # in their order also as texts
         self._now = time.time()
+        self._arns: dict[str, str] = {}
+        self._environments: dict[str, Environment] = {}
+        self._redriven: Execution | None = None
         self._patch(patch, account)
         self._machine = _create_machine()
 
@@ -206,24 +242,66 @@ class Walk:
 
     def run(self, given: object, name: str = "") -> Execution:
         """Start an execution with this input and follow it to its end."""
-        machine = _own("stepfunctions")
-        started = machine.start_execution(
-            stateMachineArn=self._machine, name=name or next(self._names), input=json.dumps(given)
-        )
-        ended = machine.describe_execution(executionArn=started["executionArn"])
+        name = name or next(self._names)
+        return self._follow(name, name, given)
+
+    def redrive(self, execution: Execution) -> Execution:
+        """Redrive an execution that ended badly, and follow it to its end.
+
+        As on AWS, the state that it ended in runs again with the same input; name, id and start time stay, the redrive
+        is counted, and the retriers begin anew.
+        """
+        assert execution.status != "SUCCEEDED"
+        self._redriven = execution
+        _, given = execution.last_entered
+        return self._follow(execution.name, f"{execution.name}-redrive-{_redrives(execution) + 1}", given)
+
+    def _follow(self, name: str, own_name: str, given: object) -> Execution:
+        """`own_name` is the name that the execution has in moto, where a redrive is another execution."""
+        client = _own("stepfunctions")
+        self._arns[name] = f"{self._machine.replace(':stateMachine:', ':execution:')}:{own_name}"
+        client.start_execution(stateMachineArn=self._machine, name=own_name, input=json.dumps(given))
+        ended = client.describe_execution(executionArn=self._arns[name])
         assert ended["status"] in {"SUCCEEDED", "FAILED", "ABORTED"}, ended["status"]
+        environment = self._environments[own_name]
+        context = _context_of(environment)
         execution = Execution(
+            name=name,
+            context=context,
             status=ended["status"],
-            started_at=ended["startDate"].isoformat(),
+            started_at=context["StartTime"].isoformat(),
             output=json.loads(ended.get("output", "{}")),
             error=ended.get("error"),
             cause=ended.get("cause", ""),
-            history=machine.get_execution_history(executionArn=started["executionArn"])["events"],
+            history=environment.event_manager.get_event_history(),
         )
         assert not self._broken, self._broken
         largest = max(execution.states, key=lambda text: len(text.encode()))
         assert len(largest.encode()) < MAX_STATE_BYTES, largest
+        if self.watched and execution.status != "SUCCEEDED":
+            self.record_end(execution)
         return execution
+
+    def record_end(self, execution: Execution) -> None:
+        """Tell the recorder that the execution ended, again where it fails, but not for ever."""
+        change = {
+            "executionArn": execution.context["Id"],
+            "name": execution.name,
+            "startDate": int(datetime.fromisoformat(execution.started_at).timestamp() * 1000),
+            "status": execution.status,
+        }
+        for _ in range(MAX_DELIVERIES):
+            try:
+                return self.invoke("RecordEnd", {"detail": change})  # type: ignore[no-any-return]  # a handler's result
+            except (ProcessDied, Exception) as error:  # noqa: BLE001 -- whatever ends it, it is delivered again
+                self.log.write(f"[ERROR] {json.dumps(_reported(error))}\n")
+        return None
+
+    @property
+    def starts(self) -> list[str | None]:
+        """Where each read of the index began: the record of its ExclusiveStartKey."""
+        keys = [call.request.get("ExclusiveStartKey") for call in self.calls.made if reads_bookings(call)]
+        return [key and key["RecordId"]["S"] for key in keys]
 
     def let_pass(self, seconds: float) -> None:
         """Move the functions' clock, which stands still otherwise."""
@@ -231,8 +309,7 @@ class Walk:
 
     def stop(self, name: str) -> None:
         """Stop the execution of this name."""
-        executions = self._machine.replace(":stateMachine:", ":execution:")
-        _own("stepfunctions").stop_execution(executionArn=f"{executions}:{name}")
+        _own("stepfunctions").stop_execution(executionArn=self._arns[name])
 
     def invoke(self, function: str, payload: State) -> Any:
         """Call a function's handler; raises what it raises."""
@@ -242,13 +319,10 @@ class Walk:
             memory_limit_in_mb=512,
             invoked_function_arn=_arn_of(function),
             aws_request_id=f"request-{len(self.invocations)}",
+            get_remaining_time_in_millis=lambda: 1000 * SECONDS_OF.get(function, SMALL_FUNCTION_SECONDS),
         )
-        outer, self.calls.function = self.calls.function, function
-        try:
-            with contextlib.redirect_stdout(self.log):
-                return handler(payload, context)
-        finally:
-            self.calls.function = outer
+        with self.calls.made_by(function, payload), contextlib.redirect_stdout(self.log):
+            return handler(payload, context)
 
     def _patch(self, patch: pytest.MonkeyPatch, account: Account) -> None:
         for name, value in _environment(account).items():
@@ -260,11 +334,34 @@ class Walk:
         patch.setattr(observed, "metrics", Metrics())
         patch.setattr(observed.logger.registered_handler, "stream", self.log)
         patch.setattr(pool, "_executor", _InTurn)
-        patch.setattr(wiring, "time", SimpleNamespace(time=lambda: self._now))
+        for module in (wiring, observed):
+            patch.setattr(module, "time", SimpleNamespace(time=lambda: self._now))
         patch.setattr(time, "sleep", self._pause)
         patch.setattr(ExecutionWorker, "start", SyncExecutionWorker.start)
+        patch.setattr(ExecutionWorker, "_get_evaluation_entrypoint", _with(self._started))
+        patch.setattr(ExecutionWorker, "_get_evaluation_environment", _with(self._entered))
         patch.setattr(AmazonStateLanguageParser, "parse", _parse_once)
+        patch.setattr(json_path, "parse", _parse_path_once)
         patch.setattr(lambda_eval_utils, "_invoke_lambda_function", self._invoke_as_lambda)
+
+    def _started(self, worker: ExecutionWorker) -> Program:
+        """The machine, from its start or from where the execution is redriven."""
+        program = _program_of(worker)
+        if self._redriven:
+            program = copy.copy(program)
+            program.start_at = StartAt(self._redriven.last_entered[0])
+        return program
+
+    def _entered(self, worker: ExecutionWorker) -> Environment:
+        """What the machine works in; a redriven execution goes under its own name."""
+        environment = _environment_of(worker)
+        context = _context_of(environment)
+        self._environments[context["Name"]] = environment
+        if self._redriven:
+            count, at = _redrives(self._redriven) + 1, self._redriven.started_at
+            context |= {**self._redriven.context, "RedriveCount": count, "RedriveTime": at}
+            self._redriven = None
+        return environment
 
     def _pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -273,8 +370,8 @@ class Walk:
     def _invoke_as_lambda(self, parameters: State, region: str, state_credentials: object) -> State:
         """Lambda's Invoke, as the interpreter calls it."""
         del region, state_credentials
-        if len(self.invocations) == MAX_INVOCATIONS:
-            raise RuntimeError(f"more than {MAX_INVOCATIONS} invocations")
+        if len(self.invocations) == self.max_invocations:
+            raise RuntimeError(f"more than {self.max_invocations} invocations")
         function = parameters["FunctionName"].rsplit(":", 1)[1]
         payload = self._plain(function, json.loads(parameters["Payload"]))
         own = functools.partial(self.invoke, function, payload)
@@ -316,7 +413,7 @@ class Walk:
 
 def forget_clients() -> None:
     """Let the functions make their clients anew, as a new process would."""
-    for made_once in (clients.client, wiring.parameters, wiring.leases, wiring.dispatch):
+    for made_once in (clients.client, wiring.parameters, wiring.ledger_table, wiring.notifier, wiring.dispatch):
         made_once.cache_clear()
 
 
@@ -333,7 +430,7 @@ class _InTurn(Executor):
 
 
 def booking(record: str, **attributes: str | State) -> State:
-    """A booking of the mission's example, group A at 15:03:00 for points, but for the attributes given.
+    """A booking of the contract's example, group A at 15:03:00 for points, but for the attributes given.
 
     A text is a string attribute; anything else stands as it is, typed.
     """
@@ -356,8 +453,18 @@ def reads_bookings(call: Call) -> bool:
     return call.request.get("IndexName") == INDEX
 
 
+def five_members() -> list[State]:
+    """R1 to R5, of members 1 to 5, at 15:01 to 15:05."""
+    return [booking(f"R{n}", BookingTimeUTC=f"15:0{n}:00Z", **group_of(1, n, 1)) for n in range(1, 6)]
+
+
+def uploads_of(member: int) -> When:
+    """The uploads of a member's tasks."""
+    return lambda call: call.operation == "PutObject" and f'"MemberId":{member},'.encode() in call.request["Body"]
+
+
 def worked_example() -> list[State]:
-    """The mission's seven bookings; R1 to R5 lie in the window from 15:00 to 16:00."""
+    """The contract's seven bookings; R1 to R5 lie in the window from 15:00 to 16:00."""
     a, b, c = ((1001, 2001, 3001), (1001, 2002, 3002), (1002, 2003, 3003))
     records = (
         ("R0", "14:59:59Z", "WaitToReward", a, "Point", "14:10"),
@@ -388,6 +495,27 @@ def group_of(shop: int, member: int, engine: int) -> State:
 
 _parse_once: Final = functools.cache(AmazonStateLanguageParser.parse)
 """Reading the definition takes moto longer than to walk it, and it does so for every execution."""
+_parse_path_once: Final = functools.cache(json_path.parse)
+_program_of: Final = ExecutionWorker._get_evaluation_entrypoint  # noqa: SLF001 -- where moto finds StartAt
+_environment_of: Final = ExecutionWorker._get_evaluation_environment  # noqa: SLF001 -- where moto makes $$
+
+
+def _with(method: Callable[[ExecutionWorker], Any]) -> Callable[[ExecutionWorker], Any]:
+    """A plain function, for a class hands its instance to such a one only, and not to a method of ours."""
+
+    def of_worker(worker: ExecutionWorker) -> Any:
+        return method(worker)
+
+    return of_worker
+
+
+def _context_of(environment: Environment) -> State:
+    context: State = environment.states.context_object.context_object_data["Execution"]
+    return context
+
+
+def _redrives(execution: Execution) -> int:
+    return int(execution.context.get("RedriveCount", 0))
 
 
 def _create_machine() -> str:
@@ -395,7 +523,9 @@ def _create_machine() -> str:
     definition = json.loads(PLACEHOLDER.sub(lambda found: _arn_of(found[1]), text))
     definition["TimeoutSeconds"] = WALK_SECONDS
     created = _own("stepfunctions").create_state_machine(
-        name="dispatch", definition=json.dumps(definition), roleArn=f"arn:aws:iam::{ACCOUNT}:role/machine"
+        name="dispatch",
+        definition=json.dumps(definition),
+        roleArn=f"arn:aws:iam::{ACCOUNT}:role/machine",
     )
     return str(created["stateMachineArn"])
 
@@ -420,6 +550,7 @@ def _environment(account: Account) -> dict[str, str]:
         "PAGE_SIZE": "PageSize",
         "GROUPING": "Grouping",
         "SET_ASIDE_LIMIT": "SetAsideLimit",
+        "STOP": "Stop",
     }
     return {
         "BOOKING_TABLE_NAME": BOOKINGS,
@@ -429,6 +560,7 @@ def _environment(account: Account) -> dict[str, str]:
         "TASK_DATA_BUCKET_NAME": BUCKET,
         "POINT_TASK_QUEUE_URL": account.urls["Point"],
         "COUPON_TASK_QUEUE_URL": account.urls["ECoupon"],
+        "ALARM_TOPIC_ARN": account.topic,
         "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
         **{f"{variable}_PARAMETER": f"/flags/{name}" for variable, name in flags.items()},
     }

@@ -1,41 +1,50 @@
 """The outside world in memory: the ports' meaning without AWS, with faults, and a machine that walks a run.
 
-A fault is an action before or after the n-th call of an operation.  The operations are `query`, `take`, `others`,
-`renew`, `release`, `read plan`, `plans`, `create plan`, `finish plan`, `set aside`, `upload` (each object) and `send`
-(each batch).
+A fault is an action before or after the n-th call of an operation.  The operations are `query`, `take`, `renew`,
+`confirm`, `release`, `read plan`, `plans`, `create plan`, `note sent`, `finish plan`, `others`, `last run`, `outlines`,
+`owner of`, `conclude`, `set aside`, `upload` (each object), `send` (each batch), `stop` and `notify`.
 """
 
 import hashlib
 import itertools
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from functions.domain.booking import BadRecord, Route
-from functions.domain.budget import PAGE_LEASE_SECONDS, PAGE_TASK_SECONDS, WINDOW_LEASE_SECONDS, WINDOW_TASK_SECONDS
+from functions.domain.budget import (
+    PAGE_FUNCTION_SECONDS,
+    PAGE_TASK_SECONDS,
+    SMALL_TASK_SECONDS,
+    WINDOW_FUNCTION_SECONDS,
+    WINDOW_TASK_SECONDS,
+)
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE, Token, start_key, token_of
 from functions.domain.errors import DispatcherError, DispatchFailed, LeaseLost, TransientError, WindowBusy
 from functions.domain.page import QueryPage
 from functions.domain.plan import Plan
-from functions.domain.run import Others, Path, Progress, Run
+from functions.domain.run import Counts, LeaseOwner, Others, Path, Progress, Run
 from functions.domain.task import NewTask, Task, message_body, object_body, rounds
 from functions.domain.values import Item
 from functions.domain.window import Window
 from functions.usecases.dispatch_page import dispatch_page
 from functions.usecases.dispatch_window import dispatch_window
-from functions.usecases.ports import Dispatch, Holder, Lease, Span
+from functions.usecases.ports import Dispatch, Holder, JournalEntry, Lease, PlansOf, Span
 from functions.usecases.report_failure import report_failure
 from functions.usecases.summarize_run import summarize_run
-from functions.usecases.take_leases import take_leases, to_state
+from functions.usecases.take_leases import take_leases
 
 BUCKET: Final = "task-data"
 DAY: Final = "2026-09-17"
 STARTED_AT: Final = "2026-09-17T16:01:10.123Z"
 DEDUPLICATION_SECONDS: Final = 300
 MAX_PAGES_OF_A_TEST: Final = 200
+FUNCTION_SECONDS: Final = {Path.PAGED: PAGE_FUNCTION_SECONDS, Path.FULL: WINDOW_FUNCTION_SECONDS}
+TASK_SECONDS: Final = {Path.PAGED: PAGE_TASK_SECONDS, Path.FULL: WINDOW_TASK_SECONDS}
 
 Record: TypeAlias = dict[str, dict[str, Any]]
 
@@ -72,7 +81,7 @@ def _typed(value: Any) -> dict[str, Any]:
 
 
 def worked_example() -> list[Record]:
-    """The bookings R0 to R6 of the mission."""
+    """The bookings R0 to R6 of the worked example."""
     a, b, c = [
         {"ShopId": shop, "MemberId": member, "PromotionEngineId": engine}
         for shop, member, engine in ((1001, 2001, 3001), (1001, 2002, 3002), (1002, 2003, 3003))
@@ -224,62 +233,112 @@ class ScriptedIndex:
 
 
 class _Edge(NamedTuple):
+    execution_id: str
     run_id: str
     window: Window
     until: float
 
 
+class _JournalRow(NamedTuple):
+    entry: JournalEntry
+    execution_id: str
+    detail: Mapping[str, Any]
+
+
 @dataclass
 class FakeLedger:
-    """Leases, fences and plans; every write is all or nothing."""
+    """Leases, fences, plans and the journal; every write is all or nothing."""
 
     faults: Faults
     clock: Clock
     edges: dict[str, _Edge] = field(default_factory=dict)
     fences: dict[str, str] = field(default_factory=dict)
-    runs: dict[Window, list[str]] = field(default_factory=dict)
+    runs: dict[tuple[Window, str], _JournalRow] = field(default_factory=dict)
+    executions: dict[str, tuple[LeaseOwner, float]] = field(default_factory=dict)
+    """With the time at which each last took its leases."""
     stored: dict[tuple[Window, str, int], tuple[str, Plan]] = field(default_factory=dict)
     _attempts: Iterator[int] = field(default_factory=itertools.count)
 
     def take(self, run: Run) -> Holder | None:
         """See `Leases.take`."""
-        with self.faults.call("take", run.run_id):
+        with self.faults.call("take", run.execution_id):
             held = [self.edges[edge] for edge in run.window.edges if edge in self.edges]
-            foreign = [edge for edge in held if edge.run_id != run.run_id and edge.until >= self.clock()]
+            foreign = [edge for edge in held if edge.execution_id != run.execution_id and edge.until >= self.clock()]
             for edge in foreign:
                 if edge.window == run.window:
                     return Holder(edge.run_id, int(edge.until))
             if foreign:
                 raise WindowBusy(f"the run of window {foreign[0].window.start_text} holds an edge of this one")
             self._hold(run)
-            if run.run_id not in self.runs.setdefault(run.window, []):
-                self.runs[run.window].append(run.run_id)
+            self.fences[run.run_id] = f"taken-{next(self._attempts)}"
+            before = self.runs.get((run.window, run.run_id))
+            started_at = before.entry.started_at if before else run.started_at
+            entry = JournalEntry(run.run_id, started_at, run.path.value, run.page_size, run.set_aside_limit, None)
+            self.runs[run.window, run.run_id] = _JournalRow(entry, run.execution_id, {})
+            self.executions[run.execution_id] = run.lease_owner, self.clock()
         return None
-
-    def others(self, run: Run) -> Others:
-        """See `Leases.others`."""
-        with self.faults.call("others"):
-            return Others(
-                before=bool(self.runs.get(run.window.previous)),
-                own=any(run_id != run.run_id for run_id in self.runs.get(run.window, ())),
-                after=bool(self.runs.get(run.window.next)),
-            )
 
     def renew(self, run: Run) -> Lease:
         """See `Leases.renew`."""
-        with self.faults.call("renew", run.run_id):
-            if not all(self._is_holder(run, edge) for edge in run.window.edges):
+        with self.faults.call("renew", run.execution_id):
+            if not all(self._is_holder(run.execution_id, edge) for edge in run.window.edges):
                 raise LeaseLost("the run no longer holds the edges of its window")
             self._hold(run)
             self.fences[run.run_id] = f"attempt-{next(self._attempts)}"
             return Lease(run, self.fences[run.run_id], int(self.clock()) + run.lease_seconds)
 
-    def release(self, run: Run) -> None:
+    def confirm(self, lease: Lease) -> None:
+        """See `Leases.confirm`."""
+        with self.faults.call("confirm"):
+            if not all(self._is_holder(lease.run.execution_id, edge) for edge in lease.run.window.edges):
+                raise LeaseLost("the run no longer holds the edges of its window")
+            if self.fences.get(lease.run.run_id) != lease.attempt:
+                raise LeaseLost("a later attempt has begun")
+
+    def release(self, owner: LeaseOwner) -> None:
         """See `Leases.release`."""
-        with self.faults.call("release", run.run_id):
-            for edge in run.window.edges:
-                if self._is_holder(run, edge):
+        with self.faults.call("release", owner.execution_id):
+            for edge in owner.window.edges:
+                if self._is_holder(owner.execution_id, edge):
                     del self.edges[edge]
+
+    def others(self, run: Run) -> Others:
+        """See `Journal.others`."""
+        with self.faults.call("others"):
+            windows = run.window.previous, run.window, run.window.next
+            return Others(*(tuple(i for i in self._run_ids(window) if i != run.run_id) for window in windows))
+
+    def last_run(self, window: Window) -> JournalEntry | None:
+        """See `Journal.last_run`."""
+        with self.faults.call("last run"):
+            return self.runs[window, self._run_ids(window)[-1]].entry if self._run_ids(window) else None
+
+    def outlines(self, owner: LeaseOwner) -> list[Plan]:
+        """See `Journal.outlines`."""
+        with self.faults.call("outlines", owner.run_id):
+            return [replace(plan, tasks=()) for plan in self.plans_of(owner.run_id)]
+
+    def owner_of(self, execution_id: str, ended_at: float = math.inf) -> LeaseOwner | None:
+        """See `Journal.owner_of`."""
+        with self.faults.call("owner of", execution_id):
+            owner, taken_at = self.executions.get(execution_id, (None, 0.0))
+            return owner if taken_at <= ended_at else None
+
+    def is_open(self, owner: LeaseOwner) -> bool:
+        """See `Journal.is_open`."""
+        with self.faults.call("is open", owner.execution_id):
+            row = self.runs.get((owner.window, owner.run_id))
+            return row is not None and row.execution_id == owner.execution_id and row.entry.outcome is None
+
+    def conclude(self, owner: LeaseOwner, outcome: str, detail: Mapping[str, Any]) -> bool:
+        """See `Journal.conclude`."""
+        with self.faults.call("conclude", outcome):
+            row = self.runs.get((owner.window, owner.run_id))
+            if row is None or row.execution_id != owner.execution_id or row.entry.outcome is not None:
+                return False
+            entry = replace(row.entry, outcome=outcome)
+            self.runs[owner.window, owner.run_id] = _JournalRow(entry, owner.execution_id, detail)
+        return True
 
     def read_plan(self, run: Run, page: int) -> Plan | None:
         """See `Ledger.read_plan`."""
@@ -289,14 +348,14 @@ class FakeLedger:
             _, plan = self.stored[run.window, run.run_id, page]
             return replace(plan, tasks=()) if plan.finished else plan
 
-    def plans(self, window: Window, span: Span | None = None, run_id: str | None = None) -> list[Plan]:
+    def plans(self, *wanted: PlansOf) -> Iterator[Plan]:
         """See `Ledger.plans`."""
-        with self.faults.call("plans", window.start_text):
-            return [
-                plan
-                for (of_window, of_run, _), (_, plan) in sorted(self.stored.items())
-                if of_window == window and run_id in (None, of_run) and (span is None or _overlaps(plan, span))
-            ]
+        with self.faults.call("plans", " ".join(some.window.start_text[11:13] for some in wanted)):
+            for some in wanted:
+                for run_id in self._run_ids(some.window) if some.run_ids is None else some.run_ids:
+                    for plan in self.plans_of(run_id, some.window):
+                        if some.span is None or _overlaps(plan, some.span):
+                            yield plan
 
     def create_plan(self, lease: Lease, plan: Plan) -> None:
         """See `Ledger.create_plan`."""
@@ -306,33 +365,53 @@ class FakeLedger:
                 raise LeaseLost(f"page {plan.page} is no longer this attempt's to plan")
             self.stored[place] = lease.attempt, plan
 
+    def note_sent(self, lease: Lease, plan: Plan) -> None:
+        """See `Ledger.note_sent`."""
+        with self.faults.call("note sent", str(plan.page)):
+            self._change(lease, plan.page, sent=plan.sent)
+
     def finish_plan(self, lease: Lease, plan: Plan) -> Plan:
         """See `Ledger.finish_plan`: the tasks stay as they were written."""
-        place = (lease.run.window, lease.run.run_id, plan.page)
         with self.faults.call("finish plan", str(plan.page)):
-            if not self._still_held(lease):
-                raise LeaseLost(f"page {plan.page} is no longer this attempt's to finish")
-            attempt, written = self.stored[place]
-            self.stored[place] = attempt, replace(written, counts=plan.counts, finished=True)
+            self._change(lease, plan.page, counts=plan.counts, finished=True, sent=frozenset())
         return replace(plan, finished=True)
 
-    def finished_task_ids(self) -> set[str]:
-        """The ids of the tasks in finished plans."""
-        return {task.task_id for _, plan in self.stored.values() if plan.finished for task in plan.tasks}
+    def plans_of(self, run_id: str, of_window: Window | None = None) -> list[Plan]:
+        """The plans of a run as they are stored, by page."""
+        return [
+            plan
+            for (window, run, _), (_, plan) in sorted(self.stored.items())
+            if run == run_id and of_window in (None, window)
+        ]
+
+    def settled_task_ids(self) -> set[str]:
+        """The ids of the tasks in finished plans, and of those noted as sent."""
+        plans = [plan for _, plan in self.stored.values()]
+        finished = {task.task_id for plan in plans if plan.finished for task in plan.tasks}
+        return finished.union(*(plan.sent for plan in plans))
+
+    def _run_ids(self, window: Window) -> list[str]:
+        return sorted(run_id for of_window, run_id in self.runs if of_window == window)
 
     def _hold(self, run: Run) -> None:
         until = int(self.clock()) + run.lease_seconds
-        self.edges |= dict.fromkeys(run.window.edges, _Edge(run.run_id, run.window, until))
+        self.edges |= dict.fromkeys(run.window.edges, _Edge(run.execution_id, run.run_id, run.window, until))
 
-    def _is_holder(self, run: Run, edge: str) -> bool:
-        return edge in self.edges and self.edges[edge].run_id == run.run_id
+    def _is_holder(self, execution_id: str, edge: str) -> bool:
+        return edge in self.edges and self.edges[edge].execution_id == execution_id
 
     def _still_held(self, lease: Lease) -> bool:
-        """Both edges are the run's and not expired, the fence is the attempt's."""
+        """Both edges are the execution's and not expired, the fence is the attempt's."""
         return self.fences.get(lease.run.run_id) == lease.attempt and all(
-            self._is_holder(lease.run, edge) and self.edges[edge].until > self.clock()
+            self._is_holder(lease.run.execution_id, edge) and self.edges[edge].until > self.clock()
             for edge in lease.run.window.edges
         )
+
+    def _change(self, lease: Lease, page: int, **changes: Any) -> None:
+        if not self._still_held(lease):
+            raise LeaseLost(f"page {page} is no longer this attempt's")
+        attempt, written = self.stored[lease.run.window, lease.run.run_id, page]
+        self.stored[lease.run.window, lease.run.run_id, page] = attempt, replace(written, **changes)
 
 
 def _overlaps(plan: Plan, span: Span) -> bool:
@@ -348,9 +427,10 @@ class FakeTaskData:
     objects: dict[str, bytes] = field(default_factory=dict)
     bad_records: dict[tuple[str, int], Sequence[BadRecord]] = field(default_factory=dict)
 
-    def upload(self, tasks: Sequence[NewTask]) -> None:
+    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
         """See `TaskData.upload`."""
         for new in tasks:
+            before_each()
             with self.faults.call("upload"):
                 self.objects[new.task.object_key] = object_body(new, BUCKET)
 
@@ -358,6 +438,19 @@ class FakeTaskData:
         """See `TaskData.set_aside`."""
         with self.faults.call("set aside", str(page)):
             self.bad_records[run.run_id, page] = records
+
+
+@dataclass
+class FakeParameters:
+    """The parameter store; counts how often it is read."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    reads: int = 0
+
+    def read(self) -> Mapping[str, str]:
+        """See `Parameters.read`."""
+        self.reads += 1
+        return self.values
 
 
 class Message(NamedTuple):
@@ -392,12 +485,14 @@ class FakeQueues:
     sent: list[str] = field(default_factory=list)
     """The task ids in the order of sending, repeats included."""
     needless: list[str] = field(default_factory=list)
-    """The ids that were sent although they stood in a finished plan."""
+    """The ids that were sent although they stood in a finished plan, or were noted as sent."""
     messages: list[Message] = field(default_factory=list)
     """What the consumers get."""
     _seen: dict[str, float] = field(default_factory=dict)
 
-    def send(self, tasks: Sequence[Task], before_batch: Callable[[], None]) -> None:
+    def send(
+        self, tasks: Sequence[Task], before_batch: Callable[[], None], accepted: Callable[[Iterable[str]], None]
+    ) -> None:
         """See `TaskQueues.send`."""
         for together in rounds(tasks):
             for route in Route:
@@ -408,15 +503,30 @@ class FakeQueues:
                     with self.faults.call("send", f"{len(batch)} {route.value}"):
                         for task in batch:
                             self._accept(task)
+                    accepted(task.task_id for task in batch)
 
     def _accept(self, task: Task) -> None:
         assert task.object_key in self.objects, "a message was sent before its object was there"
         self.sent.append(task.task_id)
-        if task.task_id in self.ledger.finished_task_ids():
+        if task.task_id in self.ledger.settled_task_ids():
             self.needless.append(task.task_id)
         if self.clock() - self._seen.get(task.task_id, float("-inf")) > DEDUPLICATION_SECONDS:
             self._seen[task.task_id] = self.clock()
             self.messages.append(Message(task.route, task.message_group, message_body(task, BUCKET)))
+
+
+@dataclass
+class FakeNotifier:
+    """The people who are told."""
+
+    faults: Faults
+    told: list[tuple[str, str]] = field(default_factory=list)
+    """Subjects and texts."""
+
+    def notify(self, subject: str, text: str) -> None:
+        """See `Notifier.notify`."""
+        with self.faults.call("notify"):
+            self.told.append((subject, text))
 
 
 class World:
@@ -430,8 +540,23 @@ class World:
         self.ledger = FakeLedger(self.faults, self.clock)
         self.task_data = FakeTaskData(self.faults)
         self.queues = FakeQueues(self.faults, self.clock, self.task_data.objects, self.ledger)
-        self.dispatch = Dispatch(self.index, self.ledger, self.task_data, self.queues, self.clock)
+        self.notifier = FakeNotifier(self.faults)
+        self.kill_switch = False
+        self.dispatch = Dispatch(self.index, self.ledger, self.task_data, self.queues, self._stop, self.clock)
         self.index.put(*records)
+
+    def begun(self, run: Run) -> Run:
+        """The run, once it holds its window."""
+        assert self.ledger.take(run) is None
+        return run
+
+    def attempt(
+        self, run: Run, progress: Progress | None = None, others: Others | None = None, seconds: float | None = None
+    ) -> Progress:
+        """One invocation of the function of the run's path, which Lambda would end after `seconds`."""
+        do = dispatch_page if run.path is Path.PAGED else dispatch_window
+        deadline = self.clock() + (FUNCTION_SECONDS[run.path] if seconds is None else seconds)
+        return do(run, progress or Progress(), others or Others(), self.dispatch, deadline)
 
     def orders(self, message: Message) -> list[dict[str, Any]]:
         """The records in the object that a message points to."""
@@ -445,67 +570,135 @@ class World:
             first.setdefault(message.task["TaskId"], message)
         return [[order["RecordId"] for order in self.orders(message)] for message in first.values()]
 
+    def must_be_dispatched_once(self) -> None:
+        """Every record that waits is in a task, none is in two, and no task was sent again without need."""
+        found: dict[tuple[str, ...], set[str]] = defaultdict(set)
+        for message in self.queues.messages:
+            for order in self.orders(message):
+                assert order["RewardStatus"] == "WaitToReward", "a record was sent that did not wait"
+                version = str(order["MemberId"]), order["RecordId"], order[DATE_ATTRIBUTE], order[TIME_ATTRIBUTE]
+                found[version].add(message.task["TaskId"])
+        waiting = {
+            (record["MemberId"]["N"], *(record[name]["S"] for name in ("RecordId", DATE_ATTRIBUTE, TIME_ATTRIBUTE)))
+            for record in self.index.records.values()
+            if record["RewardStatus"] == {"S": "WaitToReward"}
+        }
+        assert waiting <= set(found), "a waiting record was lost"
+        assert {version: ids for version, ids in found.items() if len(ids) > 1} == {}, "a record is in two tasks"
+        assert self.queues.needless == [], "a task was sent although it was settled"
+
     def snapshot(self) -> str:
         """All that a run can change, as text."""
         ledger, bucket = self.ledger, self.task_data
-        effects = ledger.edges, ledger.fences, ledger.runs, ledger.stored, bucket.objects, bucket.bad_records
-        return repr((*effects, self.queues.sent))
+        effects = ledger.edges, ledger.fences, ledger.runs, ledger.executions, ledger.stored, bucket.bad_records
+        return repr((*effects, bucket.objects, self.queues.sent, self.notifier.told))
+
+    def _stop(self) -> bool:
+        with self.faults.call("stop"):
+            return self.kill_switch
 
 
 def a_run(**changes: Any) -> Run:
-    """A planned run, by default of the window 15:00 to 16:00, in pages of 1000."""
+    """A planned run, by default of the window 15:00 to 16:00, in pages of 1000; its execution has its id."""
     path = changes.get("path", Path.PAGED)
+    run_id = changes.get("run_id", "run-1")
     run = Run(
-        run_id="run-1",
+        run_id=run_id,
+        execution_id=run_id,
         started_at=STARTED_AT,
         window=window(),
         path=path,
         page_size=1000,
         dry_run=False,
         set_aside_limit=100,
-        lease_seconds=PAGE_LEASE_SECONDS if path is Path.PAGED else WINDOW_LEASE_SECONDS,
+        lease_seconds=path.lease_seconds,
     )
     return replace(run, **changes)
 
 
-def walk(world: World, run: Run, *, retries: int = 0) -> dict[str, Any]:
+class Execution:
     """What the state machine does with a planned run: its output, or the error that the execution ends with.
 
     The state goes through JSON between the functions.  A transient error is tried again `retries` times in all; a
-    process that died is tried again as if its task had timed out.
+    process that died is tried again as if its task had timed out, and after that the execution is dead.
+    A failure is reported as soon as it is caught; the report raises it, unless the execution was redriven since.
     """
-    state: dict[str, Any] = {"Run": run.to_state(), "Progress": Progress().to_state()}
-    try:
-        state["Leases"] = _through_json(to_state(take_leases(run, world.ledger)))
+
+    def __init__(self, world: World, run: Run) -> None:
+        """Begin where the run is planned."""
+        self.state: dict[str, Any] = {"Run": run.to_state(), "Progress": Progress().to_state()}
+        self._world = world
+        self._retries = 0
+        self._redrives = 0
+
+    def start(self, retries: int = 0) -> dict[str, Any]:
+        """Do the run, and report its failure if it fails."""
+        self._retries = retries
+        while True:
+            try:
+                return self._done()
+            except DispatcherError as error:
+                cause = json.dumps({"errorMessage": str(error)})
+                self.state["Error"] = {"Error": type(error).__name__, "Cause": cause}
+            self.state = self._report_failure()
+
+    def redrive(self, retries: int = 0) -> dict[str, Any]:
+        """Go on in the state that was the last: the report of a failure, or the task in which the execution died."""
+        self._redrives += 1
+        if "Error" in self.state:
+            self.state = self._report_failure()
+        return self.start(retries)
+
+    def _done(self) -> dict[str, Any]:
+        state = self.state
+        if "Leases" not in state:
+            state |= self._tried(SMALL_TASK_SECONDS, self._take_leases)
         if not state["Leases"]["Held"]:
             return {"Outcome": "AlreadyRunning", **state["Leases"]["Holder"]}
+        run = Run.from_state(state["Run"])
+        others = Others.from_state(state["Leases"]["Others"])
         for _ in range(MAX_PAGES_OF_A_TEST):
+            progress = Progress.from_state(state["Progress"])
+            if progress.stopped or not progress.has_more:
+                return self._tried(SMALL_TASK_SECONDS, self._summarize, run, progress)
+            state["Progress"] = self._tried(TASK_SECONDS[run.path], self._attempt, run, progress, others)
+        raise AssertionError("the run does not end")
+
+    def _take_leases(self) -> dict[str, Any]:
+        run, progress = Run.from_state(self.state["Run"]), Progress.from_state(self.state["Progress"])
+        return take_leases(run, progress, self._world.ledger, self._world.ledger).to_state()
+
+    def _attempt(self, run: Run, progress: Progress, others: Others) -> dict[str, Any]:
+        return self._world.attempt(run, progress, others).to_state()
+
+    def _summarize(self, run: Run, progress: Progress) -> dict[str, Any]:
+        ledger = self._world.ledger
+        return summarize_run(run, progress, ledger, ledger, self._world.clock())
+
+    def _report_failure(self) -> dict[str, Any]:
+        context = {"Id": f"execution:{self.state['Run']['ExecutionId']}", "RedriveCount": self._redrives}
+        ledger = self._world.ledger
+        return _through_json(report_failure(self.state, context, ledger, ledger, self._world.notifier))
+
+    def _tried(self, seconds: int, task: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+        while True:
             try:
-                state["Progress"] = _through_json(_one_task(world, state))
+                return _through_json(task(*arguments))
             except (TransientError, Died) as error:
-                if not retries:
+                if not self._retries:
                     raise
-                retries -= 1
-                task_seconds = PAGE_TASK_SECONDS if run.path is Path.PAGED else WINDOW_TASK_SECONDS
-                world.clock.advance(task_seconds if isinstance(error, Died) else 1)
-                continue
-            if not state["Progress"]["HasMore"]:
-                break
-        else:
-            raise AssertionError("the run does not end")
-        progress = Progress.from_state(state["Progress"])
-        return _through_json(summarize_run(Run.from_state(state["Run"]), progress, world.ledger, world.clock()))
-    except DispatcherError as error:
-        cause = json.dumps({"errorMessage": str(error)})
-        raise report_failure(
-            {**state, "Error": {"Error": type(error).__name__, "Cause": cause}}, world.ledger
-        ) from error
+                self._retries -= 1
+                self._world.clock.advance(seconds if isinstance(error, Died) else 1)
 
 
-def _one_task(world: World, state: Mapping[str, Any]) -> dict[str, Any]:
-    run, progress = Run.from_state(state["Run"]), Progress.from_state(state["Progress"])
-    do = dispatch_page if run.path is Path.PAGED else dispatch_window
-    return do(run, progress, Others.from_state(state["Leases"]["Others"]), world.dispatch).to_state()
+def walk(world: World, run: Run, *, retries: int = 0) -> dict[str, Any]:
+    """An execution from its start to its end."""
+    return Execution(world, run).start(retries)
+
+
+def total(plans: Iterable[Plan]) -> Counts:
+    """What the finished ones among the plans counted."""
+    return sum((plan.counts for plan in plans if plan.finished), Counts())
 
 
 def _through_json(value: dict[str, Any]) -> dict[str, Any]:

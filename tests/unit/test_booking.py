@@ -142,7 +142,7 @@ def test_an_id_of_the_greatest_length_is_good() -> None:
         pytest.param("", "expected YYYY-MM-DDThh:mm:ss", id="empty"),
         pytest.param("yesterday", "expected YYYY-MM-DDThh:mm:ss", id="unreadable"),
         pytest.param("2026-09-17T14:00:00", "expected YYYY-MM-DDThh:mm:ss", id="no offset"),
-        pytest.param("2026-09-17T24:00:00Z", "hour must be in 0..23", id="no such hour"),
+        pytest.param("2026-09-17T24:00:00Z", "no such date or time", id="no such hour"),
     ],
 )
 def test_a_bad_order_time_sets_the_record_aside(value: Any, reason: str) -> None:
@@ -215,3 +215,16 @@ def test_a_record_key_has_the_table_s_attributes_of_any_type() -> None:
 def test_a_re_booked_record_is_another_version() -> None:
     assert read(BookingTimeUTC="15:10:00Z").version != read(BookingTimeUTC="15:20:00Z").version
     assert read(BookingDateUTC="2026-09-17").version != read(BookingDateUTC="2026-09-18").version
+
+
+@pytest.mark.parametrize("time", ["1:30:00Z", "19", "19:5:00Z", "19:00:00+00:00", "25:00:00Z", "19:00:00Zx"])
+def test_a_booking_time_that_is_no_time_sets_the_record_aside(time: str) -> None:
+    record = read_booking(booking("R1", time), ["RecordId"])
+
+    assert isinstance(record, BadRecord)
+    assert record.reason == "BookingTimeUTC: expected HH:MM:SSZ"
+
+
+@pytest.mark.parametrize("time", ["19:00:00Z", "19:00:00.5Z", "23:59:59.9999999Z", "19:00:00"])
+def test_a_booking_time_with_or_without_a_fraction_is_good(time: str) -> None:
+    assert isinstance(read_booking(booking("R1", time), ["RecordId"]), Booking)

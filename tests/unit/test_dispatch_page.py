@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import repeat
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from functions.domain.booking import Route
-from functions.domain.budget import BATCH_SECONDS, PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
+from functions.domain.budget import CALL_SECONDS, PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
 from functions.domain.cursor import Token
 from functions.domain.errors import (
     ConfigurationError,
@@ -19,10 +20,8 @@ from functions.domain.errors import (
     TransientError,
 )
 from functions.domain.page import QueryPage
-from functions.domain.run import Others, Path, Progress, Run
-from functions.usecases.dispatch_page import MAX_PAGES, dispatch_page
-from functions.usecases.dispatch_window import dispatch_window
-from functions.usecases.ports import Dispatch
+from functions.domain.run import Others, Path, Progress
+from functions.usecases.dispatch_page import MAX_PAGES
 from tests.unit.fakes import (
     BUCKET,
     DAY,
@@ -47,13 +46,6 @@ def token(time: str) -> Token:
 
 def five_groups() -> list[Any]:
     return [booking(f"R{n}", f"15:0{n}:00Z", MemberId=n) for n in range(1, 6)]
-
-
-def a_run_begun(world: World, **changes: Any) -> Run:
-    """A run that holds its window."""
-    run = a_run(**changes)
-    assert world.ledger.take(run) is None
-    return run
 
 
 def counts(summary: dict[str, Any]) -> dict[str, int]:
@@ -193,12 +185,12 @@ def test_records_of_one_time_are_neither_lost_nor_repeated_at_a_page_s_edge(worl
 
 def test_the_record_that_the_token_points_at_may_be_gone(world: World) -> None:
     world.index.put(*five_groups())
-    run = a_run_begun(world, page_size=2)
-    progress = dispatch_page(run, Progress(), Others(), world.dispatch)
+    run = world.begun(a_run(page_size=2))
+    progress = world.attempt(run)
 
     world.index.delete("R2")
     while progress.has_more:
-        progress = dispatch_page(run, progress, Others(), world.dispatch)
+        progress = world.attempt(run, progress)
 
     assert world.record_ids() == [["R1"], ["R2"], ["R3"], ["R4"], ["R5"]]
 
@@ -222,16 +214,18 @@ def test_a_full_megabyte_ends_a_page_before_its_limit(world: World) -> None:
 )
 def test_a_token_that_is_not_this_run_s_is_refused_before_any_call(world: World, foreign: Token) -> None:
     with pytest.raises(InvalidToken, match="Token"):
-        dispatch_page(a_run(), Progress(page=2, token=foreign), Others(), world.dispatch)
+        world.attempt(a_run(), Progress(page=2, token=foreign))
 
     assert not world.faults.counted
 
 
-def test_more_pages_than_an_execution_can_hold_are_refused_before_any_call(world: World) -> None:
-    with pytest.raises(ConfigurationError, match="more than 3000 pages: raise the page size"):
-        dispatch_page(a_run(), Progress(page=MAX_PAGES + 1, token=token("15:10:00Z")), Others(), world.dispatch)
+def test_more_pages_than_an_execution_can_hold_are_refused_before_the_query(world: World) -> None:
+    run = world.begun(a_run())
 
-    assert not world.faults.counted
+    with pytest.raises(ConfigurationError, match="more than 3000 pages: start anew with a larger page size"):
+        world.attempt(run, Progress(page=MAX_PAGES + 1, token=token("15:10:00Z")))
+
+    assert world.faults.counted["query"] == 0
 
 
 # --- what one page does, and in which order
@@ -242,13 +236,12 @@ def test_objects_come_before_the_plan_the_plan_before_the_sends_and_the_next_pag
 
     walk(world, a_run(page_size=2))
 
-    page = ["upload", "send 1 Point", "send 1 ECoupon"]
     assert world.faults.log == [
-        "take run-1",
-        "others",
-        *("renew run-1", "read plan 1", "query", "upload", "upload", "create plan 1", *page[1:], "finish plan 1"),
-        *("renew run-1", "read plan 2", "query", "upload", "create plan 2", page[1], "finish plan 2"),
-        "release run-1",
+        *("take run-1", "others"),
+        *("stop", "renew run-1", "read plan 1", "query", "upload", "upload"),
+        *("create plan 1", "send 1 Point", "send 1 ECoupon", "finish plan 1"),
+        *("stop", "renew run-1", "read plan 2", "query", "upload", "create plan 2", "send 1 Point", "finish plan 2"),
+        *("conclude Dispatched", "release run-1"),
     ]
 
 
@@ -277,7 +270,7 @@ def test_a_group_spread_over_pages_gets_several_tasks_in_one_message_group_in_pa
 def test_a_page_s_answer_is_small_however_many_groups_it_has() -> None:
     world = World(*(booking(f"R{n}", MemberId=f"\u6703\u54e1{n}" * 20) for n in range(3000)))
 
-    answer = dispatch_page(a_run_begun(world, page_size=10_000), Progress(), Others(), world.dispatch).to_state()
+    answer = world.attempt(world.begun(a_run(page_size=10_000))).to_state()
 
     assert answer["Totals"]["Groups"] == 3000
     assert len(json.dumps(answer, ensure_ascii=False).encode()) < 8192
@@ -293,7 +286,7 @@ def test_a_dry_run_changes_nothing_and_counts_what_would_be_done() -> None:
     dry = walk(world, a_run(run_id="dry", page_size=2, dry_run=True))
 
     assert world.snapshot() == before
-    assert set(world.faults.counted) == {"others", "query"}
+    assert set(world.faults.counted) == {"others", "stop", "query"}
     assert dry["Outcome"] == "DryRun"
     assert counts(dry) == counts(walk(world, a_run(page_size=2)))
 
@@ -311,7 +304,7 @@ def test_a_dry_run_after_the_run_counts_everything_as_already_dispatched() -> No
 
 def test_a_dry_run_may_look_while_another_run_holds_the_window() -> None:
     world = World(*worked_example())
-    a_run_begun(world)
+    world.begun(a_run())
 
     assert walk(world, a_run(run_id="dry", dry_run=True))["Dispatched"] == 4
 
@@ -494,11 +487,11 @@ def test_a_failed_run_says_where_it_stopped_and_gives_the_window_back() -> None:
     assert (report["RunId"], report["WindowStart"], report["Page"]) == ("run-1", "2026-09-17T15:00:00Z", 2)
     assert report["Token"] == {**token("15:02:00Z"), "RecordId": {"S": "R2"}}
     assert (report["Totals"]["Pages"], report["Totals"]["Dispatched"]) == (1, 2)
-    assert report["LeasesReleased"] is True
+    assert report["NotDone"] == []
     assert world.ledger.edges == {}
 
 
-def test_a_failing_send_half_way_keeps_what_was_sent_and_the_retry_sends_the_same_ids() -> None:
+def test_a_failing_send_half_way_notes_what_was_sent_and_the_retry_sends_the_rest_only() -> None:
     world = World(*five_groups())
     world.queues.batch_size = 2
     world.faults.before("send", throttled, nth=2)
@@ -506,8 +499,7 @@ def test_a_failing_send_half_way_keeps_what_was_sent_and_the_retry_sends_the_sam
     summary = walk(world, a_run(), retries=1)
 
     assert world.faults.counted["query"] == 1, "the page was decided"
-    assert len(world.queues.sent) == 2 + 5
-    assert world.queues.sent[:2] == world.queues.sent[2:4]
+    assert len(world.queues.sent) == 5
     assert world.record_ids() == [["R1"], ["R2"], ["R3"], ["R4"], ["R5"]]
     assert (summary["Dispatched"], summary["AlreadyDispatched"], summary["Tasks"]) == (5, 0, 5)
 
@@ -524,7 +516,8 @@ def test_a_failing_send_half_way_is_carried_on_by_the_next_run_with_the_same_ids
 
     assert set(world.queues.sent) == {task.task_id for task in plan.tasks}
     assert world.record_ids() == [["R1"], ["R2"], ["R3"], ["R4"], ["R5"]]
-    assert (summary["Dispatched"], summary["AlreadyDispatched"]) == (5, 0)
+    assert len(world.queues.sent) == 5, "what had been noted as sent was not sent again"
+    assert (summary["Dispatched"], summary["AlreadyDispatched"]) == (3, 2)
 
 
 FAULTS: dict[str, tuple[str, Callable[[], object]]] = {
@@ -640,10 +633,8 @@ def test_a_neighbour_s_task_in_doubt_is_sent_once_although_two_pages_meet_its_re
     assert (summary["Dispatched"], summary["AlreadyDispatched"], summary["Tasks"]) == (1, 1, 1)
 
 
-@pytest.mark.parametrize(("path", "do"), [(Path.PAGED, dispatch_page), (Path.FULL, dispatch_window)])
-def test_tasks_that_another_run_finished_are_not_sent_again_by_the_plan_that_held_them_first(
-    path: Path, do: Callable[[Run, Progress, Others, Dispatch], Progress]
-) -> None:
+@pytest.mark.parametrize("path", list(Path))
+def test_tasks_that_another_run_finished_are_not_sent_again_by_the_plan_that_held_them_first(path: Path) -> None:
     world = World(*five_groups())
     world.faults.before("send", dead)
     with pytest.raises(Died):
@@ -652,7 +643,7 @@ def test_tasks_that_another_run_finished_are_not_sent_again_by_the_plan_that_hel
     walk(world, a_run(run_id="run-2"))
     sent = list(world.queues.sent)
 
-    resumed = do(a_run_begun(world, path=path), Progress(), Others(own=True), world.dispatch)
+    resumed = world.attempt(world.begun(a_run(path=path)), others=Others(own=("run-2",)))
 
     assert world.queues.sent == sent
     assert (resumed.totals.dispatched, resumed.totals.already_dispatched, resumed.totals.tasks) == (0, 5, 0)
@@ -660,12 +651,12 @@ def test_tasks_that_another_run_finished_are_not_sent_again_by_the_plan_that_hel
 
 def test_a_finished_page_does_nothing_again_but_name_the_next_token() -> None:
     world = World(*five_groups())
-    run = a_run_begun(world, page_size=2)
-    first = dispatch_page(run, Progress(), Others(), world.dispatch)
+    run = world.begun(a_run(page_size=2))
+    first = world.attempt(run)
     before = list(world.queues.sent), world.faults.counted["query"], world.faults.counted["upload"]
     world.index.put(booking("new", "15:00:30Z"))
 
-    again = dispatch_page(run, Progress(), Others(), world.dispatch)
+    again = world.attempt(run)
 
     assert again == first
     assert (world.queues.sent, world.faults.counted["query"], world.faults.counted["upload"]) == before
@@ -688,15 +679,15 @@ def test_the_same_page_writes_the_same_keys_and_bytes_whenever_and_by_whomever_i
 def test_an_attempt_paused_between_two_batches_sends_nothing_more_once_another_took_over() -> None:
     world = World(*five_groups())
     world.queues.batch_size = 3
-    run = a_run_begun(world)
+    run = world.begun(a_run())
 
     def successor() -> None:
         world.clock.advance(PAGE_LEASE_SECONDS)
-        dispatch_page(run, Progress(), Others(), world.dispatch)
+        world.attempt(run)
 
     world.faults.after("send", successor)
-    with pytest.raises(LeaseLost, match="the lease ends before another batch could be sent"):
-        dispatch_page(run, Progress(), Others(), world.dispatch)
+    with pytest.raises(LeaseLost, match="the lease ends before another call could"):
+        world.attempt(run)
 
     assert len(world.queues.sent) == 3 + 5
     assert world.queues.needless == []
@@ -705,14 +696,12 @@ def test_an_attempt_paused_between_two_batches_sends_nothing_more_once_another_t
 @pytest.mark.parametrize("operation", ["read plan", "query", "upload"])
 def test_an_attempt_that_was_superseded_before_its_plan_sends_nothing(operation: str) -> None:
     world = World(*five_groups())
-    run = a_run_begun(world)
+    run = world.begun(a_run())
     progresses: list[Progress] = []
-    world.faults.after(
-        operation, lambda: progresses.append(dispatch_page(run, Progress(), Others(), world.dispatch)), nth=1
-    )
+    world.faults.after(operation, lambda: progresses.append(world.attempt(run)), nth=1)
 
     with pytest.raises(LeaseLost, match="page 1 is no longer this attempt's to plan"):
-        dispatch_page(run, Progress(), Others(), world.dispatch)
+        world.attempt(run)
 
     assert len(world.queues.sent) == 5
     assert progresses[0].totals.dispatched == 5
@@ -720,16 +709,16 @@ def test_an_attempt_that_was_superseded_before_its_plan_sends_nothing(operation:
 
 def test_an_attempt_that_was_superseded_after_its_sends_cannot_finish_the_page() -> None:
     world = World(*five_groups())
-    run = a_run_begun(world)
+    run = world.begun(a_run())
     world.faults.after("send", lambda: world.ledger.renew(run))
 
-    with pytest.raises(LeaseLost, match="page 1 is no longer this attempt's to finish"):
-        dispatch_page(run, Progress(), Others(), world.dispatch)
+    with pytest.raises(LeaseLost, match="page 1 is no longer this attempt's"):
+        world.attempt(run)
 
 
 def test_a_run_whose_window_was_taken_over_sends_nothing_more() -> None:
     world = World(*five_groups())
-    run = a_run_begun(world)
+    run = world.begun(a_run())
 
     def other_run() -> None:
         world.clock.advance(PAGE_LEASE_SECONDS + 1)
@@ -737,23 +726,21 @@ def test_a_run_whose_window_was_taken_over_sends_nothing_more() -> None:
 
     world.faults.after("query", other_run)
     with pytest.raises(LeaseLost):
-        dispatch_page(run, Progress(), Others(), world.dispatch)
+        world.attempt(run)
     with pytest.raises(LeaseLost, match="no longer holds the edges"):
-        dispatch_page(run, Progress(), Others(), world.dispatch)
+        world.attempt(run)
 
     assert len(world.queues.sent) == 5
 
 
-@pytest.mark.parametrize(("left", "sent"), [(BATCH_SECONDS, 0), (BATCH_SECONDS + 1, 5)])
-def test_a_batch_is_begun_only_if_the_lease_outlasts_the_longest_call(left: int, sent: int) -> None:
+@pytest.mark.parametrize(("left", "sent"), [(CALL_SECONDS, 0), (CALL_SECONDS + 1, 5)])
+def test_a_call_is_begun_only_if_the_lease_outlasts_the_longest_call(left: int, sent: int) -> None:
     world = World(*five_groups())
-    run = a_run_begun(world)
+    run = world.begun(a_run())
     world.faults.after("create plan", lambda: world.clock.advance(PAGE_LEASE_SECONDS - left))
 
-    try:
-        dispatch_page(run, Progress(), Others(), world.dispatch)
-    except LeaseLost:
-        assert not sent
+    with nullcontext() if sent else pytest.raises(LeaseLost, match="the lease ends before another call could"):
+        world.attempt(run, seconds=2 * PAGE_LEASE_SECONDS)
 
     assert len(world.queues.sent) == sent
 

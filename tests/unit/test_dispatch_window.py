@@ -8,9 +8,8 @@ from functions.domain.booking import Route
 from functions.domain.budget import WINDOW_LEASE_SECONDS
 from functions.domain.errors import DispatchFailed, LeaseLost, TokenNotAdvancing
 from functions.domain.page import QueryPage
-from functions.domain.run import Others, Path, Progress, Run
+from functions.domain.run import Path, Run
 from functions.usecases import dispatch_window as module
-from functions.usecases.dispatch_window import dispatch_window
 from tests.unit.fakes import (
     DAY,
     Died,
@@ -131,12 +130,11 @@ def test_every_chunk_is_sent_before_the_next_one_is_uploaded() -> None:
     walk(world, a_full_run())
 
     assert world.faults.log == [
-        "take run-1",
-        "others",
-        *("renew run-1", "plans 2026-09-17T15:00:00Z", "query"),
+        *("take run-1", "others"),
+        *("stop", "renew run-1", "plans 15", "query"),
         *("upload", "upload", "create plan 1", "send 2 Point", "finish plan 1"),
-        *("upload", "create plan 2", "send 1 Point", "finish plan 2"),
-        "release run-1",
+        *("stop", "upload", "create plan 2", "send 1 Point", "finish plan 2"),
+        *("conclude Dispatched", "release run-1"),
     ]
 
 
@@ -181,21 +179,19 @@ def test_a_retry_reads_again_where_a_chunk_was_not_decided_and_leaves_the_decide
 @pytest.mark.usefixtures("chunks_of_three")
 def test_a_retry_after_the_last_chunk_returns_the_same_and_does_nothing_again() -> None:
     world = World(*groups_of_two(4))
-    run = a_full_run()
-    world.ledger.take(run)
-    first = dispatch_window(run, Progress(), Others(), world.dispatch)
+    run = world.begun(a_full_run())
+    first = world.attempt(run)
     before = list(world.queues.sent), world.faults.counted["query"]
 
-    assert dispatch_window(run, Progress(), Others(), world.dispatch) == first
+    assert world.attempt(run) == first
     assert (world.queues.sent, world.faults.counted["query"]) == before
 
 
 def test_the_whole_window_is_one_step_and_there_is_no_next_token() -> None:
     world = World(*groups_of_two(2))
-    run = a_full_run(page_size=1)
-    world.ledger.take(run)
+    run = world.begun(a_full_run(page_size=1))
 
-    progress = dispatch_window(run, Progress(), Others(), world.dispatch)
+    progress = world.attempt(run)
 
     assert (progress.page, progress.token, progress.has_more) == (2, None, False)
 
@@ -236,7 +232,7 @@ def test_a_dry_run_changes_nothing_and_counts_what_would_be_done() -> None:
     dry = walk(world, a_full_run(run_id="dry", dry_run=True, page_size=2))
 
     assert world.snapshot() == before
-    assert set(world.faults.counted) == {"others", "query"}
+    assert set(world.faults.counted) == {"others", "stop", "query"}
     real = walk(world, a_full_run(page_size=2))
     assert dry == {**real, "Outcome": "DryRun", "RunId": "dry"}
 
@@ -246,16 +242,15 @@ def test_an_attempt_paused_between_chunks_sends_nothing_more_once_another_took_o
 ) -> None:
     monkeypatch.setattr(module, "CHUNK_RECORDS", 2)
     world = World(*groups_of_two(3))
-    run = a_full_run()
-    world.ledger.take(run)
+    run = world.begun(a_full_run())
 
     def successor() -> None:
         world.clock.advance(WINDOW_LEASE_SECONDS)
-        dispatch_window(run, Progress(), Others(), world.dispatch)
+        world.attempt(run)
 
     world.faults.after("finish plan", successor)
-    with pytest.raises(LeaseLost, match="page 2 is no longer this attempt's to plan"):
-        dispatch_window(run, Progress(), Others(), world.dispatch)
+    with pytest.raises(LeaseLost, match="the lease ends before another call could"):
+        world.attempt(run)
 
     assert len(world.queues.sent) == 3
 
@@ -264,6 +259,6 @@ def test_a_run_that_holds_no_window_reads_nothing() -> None:
     world = World(*groups_of_two(1))
 
     with pytest.raises(LeaseLost, match="no longer holds the edges"):
-        dispatch_window(a_full_run(), Progress(), Others(), world.dispatch)
+        world.attempt(a_full_run())
 
     assert world.faults.counted["query"] == 0

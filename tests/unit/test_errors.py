@@ -36,4 +36,10 @@ def test_a_function_ends_before_its_task_and_a_task_before_its_lease() -> None:
     assert budget.PAGE_FUNCTION_SECONDS < budget.PAGE_TASK_SECONDS < budget.PAGE_LEASE_SECONDS
     assert budget.WINDOW_FUNCTION_SECONDS < budget.WINDOW_TASK_SECONDS < budget.WINDOW_LEASE_SECONDS
     assert budget.SMALL_FUNCTION_SECONDS < budget.SMALL_TASK_SECONDS
-    assert budget.PAGE_FUNCTION_SECONDS + budget.BATCH_SECONDS < budget.PAGE_LEASE_SECONDS
+    assert budget.PAGE_FUNCTION_SECONDS + budget.CALL_SECONDS < budget.PAGE_LEASE_SECONDS
+
+
+def test_the_longest_call_with_its_client_s_retries_ends_before_any_function_does() -> None:
+    tries = budget.CALL_ATTEMPTS * (budget.CONNECT_SECONDS + budget.READ_SECONDS)
+
+    assert tries < budget.CALL_SECONDS < budget.SMALL_FUNCTION_SECONDS < budget.PAGE_FUNCTION_SECONDS

@@ -100,6 +100,7 @@ def test_there_is_one_handler_for_each_function() -> None:
         "dispatch_window",
         "summarize_run",
         "report_failure",
+        "record_end",
     }
 
 

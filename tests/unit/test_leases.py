@@ -7,18 +7,26 @@ from functions.domain.budget import PAGE_LEASE_SECONDS
 from functions.domain.errors import TransientError, WindowBusy
 from functions.domain.run import Counts, Others, Path, Progress
 from functions.usecases.summarize_run import summarize_run
-from functions.usecases.take_leases import Held, take_leases, to_state
+from functions.usecases.take_leases import Start, take_leases
 from tests.unit.fakes import World, a_run, booking, throttled, walk, window, worked_example
 
 
-def test_a_run_holds_both_edges_of_its_window(world: World) -> None:
-    held = take_leases(a_run(), world.ledger)
+def take(world: World, **changes: Any) -> Start:
+    return take_leases(a_run(**changes), Progress(), world.ledger, world.ledger)
 
-    assert held == Held(None, Others())
-    assert to_state(held) == {
-        "Held": True,
-        "Holder": None,
-        "Others": {"Before": False, "Own": False, "After": False},
+
+def summarize(world: World, progress: Progress | None = None, now: float = 0, **changes: Any) -> dict[str, Any]:
+    return summarize_run(a_run(**changes), progress or Progress(), world.ledger, world.ledger, now)
+
+
+def test_a_run_holds_both_edges_of_its_window(world: World) -> None:
+    start = take(world)
+
+    assert start == Start(a_run(), Progress(), None, Others())
+    assert start.to_state() == {
+        "Run": a_run().to_state(),
+        "Progress": Progress().to_state(),
+        "Leases": {"Held": True, "Holder": None, "Others": {"Before": [], "Own": [], "After": []}},
     }
     assert sorted(world.ledger.edges) == ["2026-09-17T15:00:00Z", "2026-09-17T16:00:00Z"]
 
@@ -26,7 +34,7 @@ def test_a_run_holds_both_edges_of_its_window(world: World) -> None:
 def test_a_second_run_of_the_window_learns_who_holds_it_and_touches_nothing() -> None:
     world = World(*worked_example())
     world.clock.now = 1_789_660_870
-    take_leases(a_run(), world.ledger)
+    take(world)
     before = world.snapshot()
 
     output = walk(world, a_run(run_id="run-2"))
@@ -48,61 +56,67 @@ def test_two_starters_of_one_window_create_the_tasks_of_one_run() -> None:
 
 @pytest.mark.parametrize("hour", [14, 16])
 def test_a_neighbouring_window_is_busy_and_takes_neither_edge(world: World, hour: int) -> None:
-    take_leases(a_run(), world.ledger)
+    take(world)
     before = world.snapshot()
 
     with pytest.raises(WindowBusy, match="the run of window 2026-09-17T15:00:00Z holds an edge"):
-        take_leases(a_run(run_id="run-2", window=window(hour)), world.ledger)
+        take(world, run_id="run-2", window=window(hour))
 
     assert world.snapshot() == before
 
 
 @pytest.mark.parametrize("hour", [13, 17])
 def test_windows_that_share_no_edge_run_side_by_side(world: World, hour: int) -> None:
-    take_leases(a_run(), world.ledger)
+    take(world)
 
-    assert take_leases(a_run(run_id="run-2", window=window(hour)), world.ledger).holder is None
+    assert take(world, run_id="run-2", window=window(hour)).holder is None
 
 
 @pytest.mark.parametrize(("seconds", "held"), [(PAGE_LEASE_SECONDS, False), (PAGE_LEASE_SECONDS + 1, True)])
 def test_a_lease_can_be_taken_over_once_it_expired_and_not_before(world: World, seconds: int, held: object) -> None:
-    take_leases(a_run(), world.ledger)
+    take(world)
     world.clock.advance(seconds)
 
-    assert (take_leases(a_run(run_id="run-2"), world.ledger).holder is None) is held
+    assert (take(world, run_id="run-2").holder is None) is held
 
 
 def test_taking_again_what_the_run_holds_renews_it(world: World) -> None:
     world.faults.after("take", throttled)
     with pytest.raises(TransientError):
-        take_leases(a_run(), world.ledger)
+        take(world)
 
-    assert take_leases(a_run(), world.ledger) == Held(None, Others())
+    assert take(world).holder is None
 
 
 @pytest.mark.parametrize(
     ("hour", "others"),
-    [(14, Others(before=True)), (15, Others(own=True)), (16, Others(after=True)), (13, Others()), (17, Others())],
+    [
+        (14, Others(before=("earlier",))),
+        (15, Others(own=("earlier",))),
+        (16, Others(after=("earlier",))),
+        (13, Others()),
+        (17, Others()),
+    ],
 )
 def test_a_run_learns_whose_plans_must_be_looked_at(world: World, hour: int, others: Others) -> None:
     walk(world, a_run(run_id="earlier", window=window(hour)))
 
-    assert take_leases(a_run(), world.ledger).others == others
+    assert take(world).others == others
 
 
 def test_a_run_is_no_other_run_to_itself(world: World) -> None:
-    take_leases(a_run(), world.ledger)
+    take(world)
 
-    assert take_leases(a_run(), world.ledger).others == Others()
+    assert take(world).others == Others()
 
 
 def test_a_dry_run_takes_nothing_and_waits_for_nobody(world: World) -> None:
-    take_leases(a_run(), world.ledger)
+    take(world)
     before = world.snapshot()
 
-    held = take_leases(a_run(run_id="dry", dry_run=True), world.ledger)
+    start = take(world, run_id="dry", dry_run=True)
 
-    assert held == Held(None, Others(own=True))
+    assert (start.holder, start.others) == (None, Others(own=("run-1",)))
     assert world.snapshot() == before
 
 
@@ -116,11 +130,11 @@ def test_the_window_is_given_back_at_the_end(path: Path) -> None:
 
 
 def test_a_summary_gives_back_only_what_the_run_still_holds(world: World) -> None:
-    take_leases(a_run(), world.ledger)
+    take(world)
     world.clock.advance(PAGE_LEASE_SECONDS + 1)
-    take_leases(a_run(run_id="run-2"), world.ledger)
+    take(world, run_id="run-2")
 
-    summarize_run(a_run(), Progress(), world.ledger, 0)
+    summarize(world)
 
     assert {edge.run_id for edge in world.ledger.edges.values()} == {"run-2"}
 
@@ -128,7 +142,7 @@ def test_a_summary_gives_back_only_what_the_run_still_holds(world: World) -> Non
 def test_the_summary_has_the_contract_s_fields_as_integers_and_is_small(world: World) -> None:
     totals = Counts(3000, 10**9, 10**9, 10**9 - 2, 1, 1, 10**8, 10**8)
 
-    summary = summarize_run(a_run(run_id="x" * 97), Progress(totals=totals), world.ledger, 1_789_660_999.9)
+    summary = summarize(world, Progress(totals=totals), 1_789_660_999.9, run_id="x" * 97)
 
     assert list(summary) == [
         *("Outcome", "RunId", "WindowStart", "WindowEnd", "Path", "PageSize", "Pages", "Evaluated", "Waiting"),
@@ -140,19 +154,19 @@ def test_the_summary_has_the_contract_s_fields_as_integers_and_is_small(world: W
 
 
 def test_a_clock_behind_the_start_gives_no_negative_duration(world: World) -> None:
-    assert summarize_run(a_run(), Progress(), world.ledger, 0)["DurationSeconds"] == 0
+    assert summarize(world)["DurationSeconds"] == 0
 
 
 def test_a_repeated_summary_is_the_same(world: World) -> None:
-    take_leases(a_run(), world.ledger)
+    take(world)
 
-    once, again = (summarize_run(a_run(), Progress(totals=Counts(1)), world.ledger, 1e10) for _ in range(2))
+    once, again = (summarize(world, Progress(totals=Counts(1)), 1e10) for _ in range(2))
 
     assert once == again
 
 
 def test_a_dry_run_s_summary_releases_nothing(world: World) -> None:
-    summary = summarize_run(a_run(dry_run=True), Progress(), world.ledger, 0)
+    summary = summarize(world, dry_run=True)
 
     assert summary["Outcome"] == "DryRun"
-    assert world.faults.counted["release"] == 0
+    assert not world.faults.counted

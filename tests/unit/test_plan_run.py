@@ -1,7 +1,5 @@
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -10,6 +8,7 @@ from hypothesis import strategies as st
 
 from functions.domain.budget import PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
 from functions.domain.errors import ConfigurationError, InvalidInput
+from functions.domain.execution import run_id_of
 from functions.domain.flags import (
     DEFAULT_PAGE_SIZE,
     GROUPING,
@@ -19,22 +18,11 @@ from functions.domain.flags import (
     SET_ASIDE_LIMIT,
 )
 from functions.domain.run import Path, Run
-from functions.usecases.plan_run import plan_run, run_id_of
+from functions.usecases.plan_run import plan_run
+from tests.unit.fakes import FakeParameters
 
 EXECUTE_TIME = "2026-09-17T16:01:10.6854808+08:00"
 STARTED_AT = "2026-09-17T11:40:00.123Z"
-
-
-@dataclass
-class FakeParameters:
-    """The parameter store; counts how often it is read."""
-
-    values: Mapping[str, str] = field(default_factory=dict)
-    reads: int = 0
-
-    def read(self) -> Mapping[str, str]:
-        self.reads += 1
-        return self.values
 
 
 def planned(given_input: Any, name: str = "execution-1", **parameters: str) -> Run:
@@ -58,7 +46,7 @@ def refused(given_input: Any) -> str:
         pytest.param(
             json.loads('{"Data":"{\\"ExecuteTime\\":\\"2026-09-17T16:01:10.6854808+08:00\\"}"}'),
             "2026-09-17T07:00:00Z",
-            id="the mission's task data",
+            id="the contract's task data",
         ),
         pytest.param(
             {"Data": json.dumps({"ExecuteTime": EXECUTE_TIME, "Sender": {"ExecuteTime": 1}, "PageSize": 0})},
@@ -99,7 +87,7 @@ NO_CONTRACT: dict[str, tuple[Any, str]] = {
     "no offset": ({"ExecuteTime": "2026-09-17T16:01:10.6854808"}, "ExecuteTime: expected YYYY-MM-DDThh:mm:ss"),
     "seconds since 1970": ({"ExecuteTime": 1789632070}, "ExecuteTime: Input should be a valid string"),
     "seconds since 1970 as text": ({"ExecuteTime": "1789632070"}, "ExecuteTime: expected YYYY-MM-DDThh:mm:ss"),
-    "hour 24": ({"ExecuteTime": "2026-09-17T24:00:00Z"}, "ExecuteTime: hour must be in 0..23"),
+    "hour 24": ({"ExecuteTime": "2026-09-17T24:00:00Z"}, "ExecuteTime: no such date or time"),
     "the end of time": ({"ExecuteTime": "9999-12-31T23:59:59Z"}, "ExecuteTime: the hour lies outside the years"),
     "empty Data": ({"Data": ""}, "Data: expected a JSON object as text"),
     "Data that is no JSON": ({"Data": "{'ExecuteTime': 1}"}, "Data: expected a JSON object as text"),
@@ -128,6 +116,9 @@ NO_CONTRACT: dict[str, tuple[Any, str]] = {
     "the switch as number": ({"PaginationEnabled": 1}, "PaginationEnabled: Input should be a valid boolean"),
     "the switch null": ({"PaginationEnabled": None}, "PaginationEnabled: Input should be a valid boolean"),
     "a dry run as text": ({"DryRun": "false"}, "DryRun: Input should be a valid boolean"),
+    "a dry run of a resumed run": ({"DryRun": True, "Resume": True}, "Resume: given together with DryRun"),
+    "resume as text": ({"Resume": "true"}, "Resume: Input should be a valid boolean"),
+    "resume null": ({"Resume": None}, "Resume: Input should be a valid boolean"),
     "an unknown grouping": ({"Grouping": "hour"}, "Grouping: Input should be 'page'"),
     "grouping null": ({"Grouping": None}, "Grouping: Input should be 'page'"),
 }
@@ -143,7 +134,9 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-fields = st.sampled_from(["ExecuteTime", "Data", "PaginationEnabled", "PageSize", "Grouping", "DryRun", "Other"])
+fields = st.sampled_from(
+    ["ExecuteTime", "Data", "PaginationEnabled", "PageSize", "Grouping", "DryRun", "Resume", "Other"]
+)
 
 
 @given(json_values | st.dictionaries(fields, json_values, max_size=4))
@@ -269,7 +262,31 @@ def test_an_unreadable_grouping_means_by_page(grouping: str) -> None:
 def test_a_grouping_that_no_run_can_do_is_never_done_otherwise() -> None:
     with pytest.raises(ConfigurationError, match=f"{GROUPING}: grouping by window is not available"):
         planned({}, **{GROUPING: "window", PAGINATION_ENABLED: "true"})
-    assert planned({"Grouping": "page"}, **{GROUPING: "window"})
+    assert planned({"Grouping": "page"}, **{GROUPING: "window", PAGINATION_ENABLED: "true"})
+
+
+@pytest.mark.parametrize("switch", [{}, {PAGINATION_ENABLED: "false"}, {PAGINATION_ENABLED: "yes"}], ids=str)
+def test_a_grouping_matters_only_to_a_paged_run(switch: dict[str, str]) -> None:
+    assert planned({}, **{GROUPING: "window", **switch}).path is Path.FULL
+    with pytest.raises(ConfigurationError, match="grouping by window is not available"):
+        planned({"PaginationEnabled": True}, **{GROUPING: "window", **switch})
+
+
+def test_a_run_resumes_only_if_the_input_says_so() -> None:
+    assert planned({"Resume": True}).resume
+    assert not planned({"Resume": False}).resume
+    assert not planned({}).resume
+
+
+@pytest.mark.parametrize(("context", "redrives"), [({}, 0), ({"RedriveCount": None}, 0), ({"RedriveCount": 2}, 2)])
+def test_a_run_planned_by_a_redriven_execution_knows_its_redrives(context: dict[str, Any], redrives: int) -> None:
+    execution = {"Input": {}, "Name": "n", "StartTime": STARTED_AT, **context}
+
+    assert plan_run(execution, FakeParameters()).redrives == redrives
+
+
+def test_the_execution_s_id_names_its_run_too() -> None:
+    assert planned({}).execution_id == planned({}).run_id == "20260917T114000Z-execution-1"
 
 
 def test_parameters_are_read_once_and_hold_for_the_run() -> None:

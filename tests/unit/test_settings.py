@@ -3,7 +3,7 @@ from dataclasses import fields
 import pytest
 
 from functions.domain.errors import ConfigurationError
-from functions.settings import DispatchSettings, LedgerSettings, ParameterSettings, load
+from functions.settings import DispatchSettings, LedgerSettings, NotifierSettings, ParameterSettings, load
 
 ENVIRONMENT = {
     "BOOKING_TABLE_NAME": "bookings",
@@ -17,8 +17,10 @@ ENVIRONMENT = {
     "PAGE_SIZE_PARAMETER": "/size",
     "GROUPING_PARAMETER": "/grouping",
     "SET_ASIDE_LIMIT_PARAMETER": "/limit",
+    "STOP_PARAMETER": "/stop",
+    "ALARM_TOPIC_ARN": "arn:topic",
 }
-KINDS = [ParameterSettings, LedgerSettings, DispatchSettings]
+KINDS = [ParameterSettings, LedgerSettings, NotifierSettings, DispatchSettings]
 VARIABLES = [
     pytest.param(kind, field.name.upper(), id=f"{kind.__name__}.{field.name.upper()}")
     for kind in KINDS
@@ -32,6 +34,7 @@ def test_settings_are_read_of_the_variables_of_their_names() -> None:
     assert settings.booking_key_attributes == ("Id", "Rev")
     assert settings.coupon_task_queue_url == "https://coupons"
     assert load(LedgerSettings, ENVIRONMENT) == LedgerSettings("ledger")
+    assert load(NotifierSettings, ENVIRONMENT) == NotifierSettings("arn:topic")
     assert load(ParameterSettings, ENVIRONMENT).set_aside_limit_parameter == "/limit"
 
 

@@ -6,16 +6,21 @@ look as they did when it was written. `apply` puts all of them in place.
 """
 
 import functools
+import hashlib
 import importlib
 import inspect
 import itertools
 import json
 import queue
+import tempfile
+import threading
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 SUPPORTED_VERSION = "1.5.33"
@@ -50,6 +55,8 @@ def apply(function_interpreter: Path) -> None:
     report_the_class_of_a_function_error(runtime, importlib.import_module("ministack.services.lambda_svc"))
     end_the_log_with_a_mark(runtime)
     run_functions_on(function_interpreter, runtime)
+    unpack_a_bundle_once(runtime)
+    refuse_an_input_that_is_no_json(importlib.import_module("ministack.services.stepfunctions"))
     name_a_throttled_invocation(importlib.import_module("ministack.services.stepfunctions"))
     parse_an_expression_once(importlib.import_module("ministack.services.dynamodb"))
     forget_deduplication_ids_from_the_front(importlib.import_module("ministack.services.sqs"))
@@ -154,6 +161,53 @@ def run_functions_on(interpreter: Path, runtime: Any) -> None:
         return interpreter_and_script
 
     _replace(runtime, "_detect_runtime_binary", ("runtime",), bare)
+
+
+def unpack_a_bundle_once(runtime: Any) -> None:
+    """Unpack each code archive once, for all workers: in a worker's own folder stands a link to it.
+
+    Upstream unpacks it again for each worker, which is the most of a worker's start and of the emulator's end. As on
+    AWS, no function may write there.
+    """
+    shared: dict[str, str] = {}
+    lock = threading.Lock()
+
+    class Archive(zipfile.ZipFile):
+        def extractall(self, path: Any = None, members: Any = None, pwd: Any = None) -> None:
+            if Path(path).name != "code":  # a layer
+                super().extractall(path, members, pwd)
+                return
+            digest = hashlib.sha256(Path(str(self.filename)).read_bytes()).hexdigest()
+            with lock:
+                if digest not in shared:
+                    fresh = tempfile.mkdtemp(prefix="bundle-")
+                    super().extractall(fresh)
+                    shared[digest] = fresh
+            Path(path).rmdir()
+            Path(path).symlink_to(shared[digest])
+
+    if getattr(runtime, "zipfile", None) is not zipfile or "zf.extractall(code_dir)" not in _source(runtime.Worker):
+        raise UpstreamMovedError("ministack's worker no longer unpacks its code into a folder of its own")
+    runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": Archive})
+
+
+def refuse_an_input_that_is_no_json(stepfunctions: Any) -> None:
+    """Answer `InvalidExecutionInput` to a start whose input is no JSON.
+
+    Upstream runs the execution on an empty object.
+    """
+
+    def strict(start: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+        def start_execution(data: dict[str, Any]) -> Any:
+            try:
+                json.loads(data.get("input", "{}"))
+            except ValueError:
+                return stepfunctions.error_response_json("InvalidExecutionInput", "the input is no JSON", 400)
+            return start(data)
+
+        return start_execution
+
+    _replace(stepfunctions, "_start_execution", ("data",), strict)
 
 
 def name_a_throttled_invocation(stepfunctions: Any) -> None:
@@ -279,6 +333,14 @@ def count_loopback_as_secure(app: Any) -> None:
         return lambda source_ip, _: pin(source_ip, True)  # noqa: FBT003 - upstream's own signature
 
     _replace(app, "pin_request_origin", ("source_ip", "secure_transport"), secure)
+
+
+def _source(kind: Any) -> str:
+    """The text of a class; none where it is not one of a file."""
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        return ""
 
 
 def _replaced_once(text: str, old: str, new: str) -> str:

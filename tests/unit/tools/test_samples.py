@@ -19,7 +19,7 @@ def _time(booking: Item) -> str:
     return str(booking["BookingTimeUTC"]["S"])
 
 
-def test_the_worked_example_is_the_missions() -> None:
+def test_the_worked_example_is_the_contracts() -> None:
     sample = worked_example()
     read = [booking for booking in sample.bookings if "15:00:00" <= _time(booking) <= "16:00:00Z"]
 

@@ -1,0 +1,38 @@
+"""Both proofs as the operator runs them, the second one as a sample; each in a process of its own, for it forks."""
+
+import re
+import subprocess
+import sys
+from typing import Final
+
+from tools.workspace import ROOT
+
+POINTS_SECONDS: Final = 900
+SOAK_SECONDS: Final = 300
+
+
+def last_line(*arguments: str, seconds: int) -> str:
+    """The last line of what it prints; an error with all of it if it fails."""
+    command = [sys.executable, "-m", "tests.crash", *arguments]
+    ended = subprocess.run(  # noqa: S603 -- the command above
+        command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout.splitlines()[-1]
+
+
+def test_whatever_call_goes_wrong_nothing_is_lost_and_nothing_goes_out_twice() -> None:
+    line = last_line("points", seconds=POINTS_SECONDS)
+
+    found = re.fullmatch(r"crash-test: (\d+) cases, 0 lost, 0 dispatched twice, (\d+) repeats \(worst (\d+)\)", line)
+    assert found, line
+    cases, repeats, worst = map(int, found.groups())
+    assert cases > 500
+    assert repeats > 0, "no repeat at all: nothing was broken off while a page was sending"
+    assert worst <= 4, "a page has two tasks, and two faults are the most"
+
+
+def test_random_schedules_of_faults_changes_and_rival_runs_lose_nothing_and_send_nothing_twice() -> None:
+    line = last_line("soak", "--schedules", "60", seconds=SOAK_SECONDS)
+
+    assert re.fullmatch(r"soak: 60 schedules, 0 lost, 0 dispatched twice, \d+ repeats", line), line
