@@ -30,9 +30,9 @@ from tests.contract.staged import WINDOW, MakeIndex, a_run, calls_of, fresh, rec
 MOST_FOR_LEASES_AND_PLAN: Final = 8
 
 RENEW = CREATE = NOTE = FINISH = "TransactWriteItems"
-READ = READ_FENCE = "GetItem"
+READ: Final = "GetItem"
 OF_RUN: Final = "Query"
-TASKS: Final = "BatchGetItem"
+TASKS = CONFIRM = "BatchGetItem"
 
 
 class Cost(NamedTuple):
@@ -249,12 +249,12 @@ def test_the_kill_switch_is_read_fresh_and_one_that_is_missing_or_unreadable_is_
         assert page.dispatch.stop() is on
 
 
-def test_a_page_under_the_kill_switch_is_its_one_read(page: Page) -> None:
+def test_a_page_under_the_kill_switch_reads_the_switch_and_whether_the_page_is_done(page: Page) -> None:
     page.book(*bookings(12, "Point"))
     page.set_the_switch("true")
     counts, cost = page.done_by(a_run("first"))
     assert counts == Counts()
-    assert cost == Cost(queries=0, uploads=0, sends=0, ledger=[])
+    assert cost == Cost(queries=0, uploads=0, sends=0, ledger=[READ])
 
 
 def test_a_page_that_takes_long_looks_before_its_next_calls_whether_it_was_superseded(page: Page) -> None:
@@ -262,7 +262,7 @@ def test_a_page_that_takes_long_looks_before_its_next_calls_whether_it_was_super
     steps = count(time.time(), CONFIRMED_SECONDS + 1)
     page.dispatch = replace(page.dispatch, clock=lambda: next(steps))
     _, cost = page.done_by(a_run("first"))
-    upload, plan, batch, mark = [READ_FENCE], [READ_FENCE, CREATE], [READ_FENCE], [READ_FENCE, FINISH]
+    upload, plan, batch, mark = [CONFIRM], [CONFIRM, CREATE], [CONFIRM], [CONFIRM, FINISH]
     assert cost == Cost(queries=1, uploads=1, sends=1, ledger=[RENEW, READ, *upload, *plan, *batch, *mark])
 
 
