@@ -148,9 +148,9 @@ class Attempts:
         return ended.result()
 
     def stand_still(self) -> None:
-        """Called from within an attempt; only the first one stands still."""
+        """Called from within an attempt; only the first one stands still, and none once they were woken."""
         thread = threading.current_thread()
-        if self._zombie is None and thread in self._turns:
+        if self._zombie is None and thread in self._turns and not self._awake.is_set():
             self._zombie = thread
             self._turns[thread].set()
             assert self._awake.wait(PAUSE_SECONDS)
