@@ -15,7 +15,7 @@ NODE_PACKAGES := node_modules/.installed-$(shell cksum < package-lock.json | tr 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help run up stop find test check crash-test soak setup synth deploy destroy bench-memory bundle-local bundle-aws
+.PHONY: help run up stop find test check crash-test soak setup synth deploy destroy bench-memory bench-scale bundle-local bundle-aws
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -62,6 +62,9 @@ soak: $(PACKAGES) ## dispatch through 2,000 random schedules of faults, changes 
 
 bench-memory: $(PACKAGES) ## measure the memory of the full path and of the page path
 	@$(BIN)/python -m benchmarks.memory
+
+bench-scale: $(PACKAGES) ## measure the memory, speed and cost of hours of many bookings, grouped as a whole
+	@$(BIN)/python -m benchmarks.scale
 
 bundle-local: $(PACKAGES)
 	@$(BIN)/python -m tools.bundle local

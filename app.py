@@ -1,7 +1,9 @@
 """The CDK app: `cdk synth|deploy|destroy -c stage=Local|Sandbox|Production`.
 
 Other context settings (see `infra/stage.py`): `bookingTableName`, `bookingIndexName`, `bookingKeyAttributes`
-import a bookings table; `taskExpiryDays` gives the tasks' objects an age; `tracing` traces executions.
+import a bookings table; `bookingDateAttribute`, `bookingShards` say what its index is partitioned by;
+`laneConcurrency`, `pageBudget` bound what runs side by side and how long one execution goes on;
+`taskExpiryDays` gives the tasks' objects an age; `tracing` traces executions.
 """
 
 import sys
@@ -25,7 +27,7 @@ def main() -> None:
         bundle = LambdaBundle.read(ROOT / ".local" / "bundle" / stage.bundle)
     except (SettingError, BundleMissingError) as error:
         sys.exit(str(error))
-    DispatcherStack(app, stage=stage, bundle=bundle, definition=ROOT / "statemachine" / "dispatch.asl.json")
+    DispatcherStack(app, stage=stage, bundle=bundle, definitions=ROOT / "statemachine")
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
 

@@ -17,8 +17,9 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
+from io import BytesIO
 from pathlib import Path as FilePath
 from types import SimpleNamespace
 from typing import Any, Final
@@ -32,8 +33,9 @@ from functions.domain.run import Others, Path, Progress, Run
 from functions.domain.window import Window
 from functions.handlers import dispatch_page, dispatch_window, wiring
 
-_WINDOW: Final = Window.starting("2026-09-17T15:00:00Z")
-_PAGE_SIZE: Final = 1000
+WINDOW: Final = Window.starting("2026-09-17T15:00:00Z")
+PAGE_SIZE: Final = 1000
+SERVICES: Final = ("dynamodb", "s3", "sqs", "ssm")
 
 _ONLY_ONE: Final = 0.35
 """The share of bookings whose member has no other."""
@@ -41,39 +43,49 @@ _ONLY_ONE: Final = 0.35
 _ANSWER_SECONDS: Final = 0.002
 """Each request takes this long, so that all threads of the pool are at work at once, each holding its request."""
 
-_CONTEXT: Final = SimpleNamespace(
-    function_name="dispatch",
-    function_version="1",
-    memory_limit_in_mb=1024,
-    invoked_function_arn="arn:aws:lambda:eu-central-1:111122223333:function:dispatch",
-    aws_request_id="benchmark",
-    get_remaining_time_in_millis=lambda: WINDOW_FUNCTION_SECONDS * 1000,
-)
+
+def context_of(function_seconds: int) -> Any:
+    """What Lambda tells a call whose function has so much time."""
+    return SimpleNamespace(
+        function_name="dispatch",
+        function_version="1",
+        memory_limit_in_mb=1024,
+        invoked_function_arn="arn:aws:lambda:eu-central-1:111122223333:function:dispatch",
+        aws_request_id="benchmark",
+        get_remaining_time_in_millis=lambda: function_seconds * 1000,
+    )
+
+
+def run_on(path: Path, slices: int = 1) -> Run:
+    """A run of the hour."""
+    return Run(
+        run_id="20260917T160110Z-benchmark",
+        execution_id="20260917T160110Z-benchmark",
+        started_at="2026-09-17T16:01:10Z",
+        window=WINDOW,
+        path=path,
+        page_size=PAGE_SIZE,
+        dry_run=False,
+        set_aside_limit=0,
+        lease_seconds=path.lease_seconds,
+        slices=slices,
+        concurrency=slices,
+    )
 
 
 def dispatch_hour(path: Path, bookings: int) -> dict[str, Any]:
     """Dispatch an hour as the state machine does: one warm process, one call after the other until no token is left."""
     aws = GeneratedAws(bookings)
-    for service in ("dynamodb", "s3", "sqs", "ssm"):
+    for service in SERVICES:
         client(service).meta.events.register("before-send", aws.answer)
     wiring.dispatch()
     handler = dispatch_page.handler if path is Path.PAGED else dispatch_window.handler
-    run = Run(
-        run_id="20260917T160110Z-benchmark",
-        execution_id="20260917T160110Z-benchmark",
-        started_at="2026-09-17T16:01:10Z",
-        window=_WINDOW,
-        path=path,
-        page_size=_PAGE_SIZE,
-        dry_run=False,
-        set_aside_limit=0,
-        lease_seconds=path.lease_seconds,
-    )
+    run, context = run_on(path), context_of(WINDOW_FUNCTION_SECONDS)
     progress = Progress().to_state()
     base = peak_rss()
     while progress["HasMore"]:
         event = {"Run": run.to_state(), "Others": Others().to_state(), "Progress": progress}
-        progress = json.loads(json.dumps(handler(event, _CONTEXT)))
+        progress = json.loads(json.dumps(handler(event, context)))
     return {
         "BaseBytes": base,
         "PeakBytes": peak_rss(),
@@ -91,32 +103,43 @@ class GeneratedAws:
         self.messages = 0
         self._bookings = bookings
         self._attempt: Any = None
+        self._grant: Any = None
         self._counting = threading.Lock()
 
     def answer(self, request: Any, event_name: str, **_: Any) -> AWSResponse:
-        """Answer in AWS's place: a listener of `before-send`.
+        """Answer in AWS's place: a listener of `before-send`."""
+        time.sleep(_ANSWER_SECONDS)
+        content, fields = self.respond(event_name.rpartition(".")[2], request)
+        headers = HTTPHeaders()
+        for name, value in fields.items():
+            headers[name] = value
+        return AWSResponse(request.url, HTTPStatus.OK, headers, _Raw(content))
+
+    def respond(self, operation: str, request: Any) -> tuple[bytes, Mapping[str, str]]:
+        """The body and the headers of an answer.
 
         Raises:
             NotImplementedError: neither path makes such a request; none ever goes to the network.
         """
-        time.sleep(_ANSWER_SECONDS)
         content = b""
-        match event_name.rpartition(".")[2]:
+        match operation:
             case "Query":
                 content = self._query(json.loads(request.body))
             case "PutObject":
-                self._count(objects=1)
+                self.count(objects=1)
             case "SendMessageBatch":
                 content = self._send_message_batch(json.loads(request.body))
             case "TransactWriteItems":
                 content = self._transact_write_items(json.loads(request.body))
             case "GetItem":
-                content = self._get_item(json.loads(request.body))
+                content = b"{}"
+            case "BatchGetItem":
+                content = self.lease(json.loads(request.body))
             case "GetParameters":
                 content = b'{"Parameters":[],"InvalidParameters":[]}'
-            case operation:
+            case _:
                 raise NotImplementedError(operation)
-        return AWSResponse(request.url, HTTPStatus.OK, HTTPHeaders(), _Raw(content))
+        return content, {}
 
     def _query(self, request: dict[str, Any]) -> bytes:
         """A page of the bookings, or the rows of the ledger, which has none yet."""
@@ -127,61 +150,77 @@ class GeneratedAws:
         return query_answer(start, request["Limit"], self._bookings)
 
     def _transact_write_items(self, request: dict[str, Any]) -> bytes:
-        """Every condition holds; which attempt set the fence is kept."""
-        for write in request["TransactItems"]:
-            self._attempt = write.get("Put", {}).get("Item", {}).get("Attempt", self._attempt)
+        """Every condition holds; what the leases are held under is kept."""
+        self.keep_lease(request)
         return b"{}"
 
-    def _get_item(self, request: dict[str, Any]) -> bytes:
-        """The fence, or no plan yet."""
-        item = {"Item": {"Attempt": self._attempt}} if request["Key"]["Pk"]["S"].startswith("fence#") else {}
-        return json.dumps(item).encode()
+    def keep_lease(self, request: dict[str, Any]) -> None:
+        """Keep the grant of the edges and the attempt of the fence, for `lease`."""
+        for write in request["TransactItems"]:
+            self._attempt = write.get("Put", {}).get("Item", {}).get("Attempt", self._attempt)
+            self._grant = write.get("Update", {}).get("ExpressionAttributeValues", {}).get(":grant", self._grant)
+
+    def lease(self, request: dict[str, Any]) -> bytes:
+        """The edges and the fence as they were written; nothing else is read in a batch."""
+        ((table, wanted),) = request["RequestItems"].items()
+        found = [
+            {"Attempt": self._attempt} if key["Pk"]["S"].startswith("fence#") else {"Grant": self._grant}
+            for key in wanted["Keys"]
+        ]
+        return json.dumps({"Responses": {table: found}}).encode()
 
     def _send_message_batch(self, request: dict[str, Any]) -> bytes:
         accepted = [{"Id": entry["Id"], "MessageId": entry["Id"]} for entry in request["Entries"]]
-        self._count(messages=len(accepted))
+        self.count(messages=len(accepted))
         return json.dumps({"Successful": accepted, "Failed": []}).encode()
 
-    def _count(self, objects: int = 0, messages: int = 0) -> None:
+    def count(self, objects: int = 0, messages: int = 0) -> None:
+        """Count what was written or sent; from any thread."""
         with self._counting:
             self.objects += objects
             self.messages += messages
 
 
-class _Raw:
+class _Raw(BytesIO):
     """What botocore reads of a response."""
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
     def stream(self) -> Iterator[bytes]:
-        yield self._content
+        yield self.getvalue()
 
 
 def query_answer(start: int, limit: int, bookings: int) -> bytes:
-    """The bookings from number `start` on; as with DynamoDB a full page has a next one, which may be empty."""
-    end = min(start + limit, bookings)
+    """The bookings from number `start` on."""
     draw = random.Random(start)  # noqa: S311 -- test data: the same page must be the same each time
-    items = ",".join(_item(number, bookings, draw) for number in range(start, end))
-    token = f',"LastEvaluatedKey":{{{_key(end - 1, bookings)}}}' if end - start == limit else ""
-    return f'{{"Items":[{items}],"Count":{end - start},"ScannedCount":{end - start}{token}}}'.encode()
+    return page_answer(range(start, bookings), limit, bookings, draw, lambda number: _member(number, draw))
+
+
+def page_answer(left: range, limit: int, bookings: int, draw: random.Random, member: Callable[[int], int]) -> bytes:
+    """The first page of what is left; as with DynamoDB a full page has a next one, which may be empty."""
+    page = left[:limit]
+    items = ",".join(_item(number, bookings, member(number), draw) for number in page)
+    token = f',"LastEvaluatedKey":{{{_key(page[-1], bookings)}}}' if len(page) == limit else ""
+    return f'{{"Items":[{items}],"Count":{len(page)},"ScannedCount":{len(page)}{token}}}'.encode()
+
+
+def _member(number: int, draw: random.Random) -> int:
+    """Where a booking is not its member's only one, it belongs to one of 320 members.
+
+    Some of them book seven times as often as others.  That makes 0.60 groups for each booking of a page, and 0.35 for
+    each of a whole hour.
+    """
+    return 10_000_000 + number if draw.random() < _ONLY_ONE else int(50 * 7.4 ** draw.random())
 
 
 def _key(number: int, bookings: int) -> str:
     minute, second = divmod(number * 3600 // bookings, 60)
     return (
-        f'"RecordId":{{"S":"{number:012}"}},"BookingDateUTC":{{"S":"{_WINDOW.date}"}},'
+        f'"RecordId":{{"S":"{number:012}"}},"BookingDateUTC":{{"S":"{WINDOW.date}"}},'
         f'"BookingTimeUTC":{{"S":"15:{minute:02}:{second:02}Z"}}'
     )
 
 
-def _item(number: int, bookings: int, draw: random.Random) -> str:
-    """A waiting booking of 450 bytes as DynamoDB counts them.
-
-    Where it is not its member's only one, it belongs to one of 320 members, of whom some book seven times as often as
-    others.  That makes 0.60 groups for each booking of a page, and 0.35 for each of a whole hour.
-    """
-    member = 10_000_000 + number if draw.random() < _ONLY_ONE else int(50 * 7.4 ** draw.random())
+def _item(number: int, bookings: int, member: int, draw: random.Random) -> str:
+    """A waiting booking of 450 bytes as DynamoDB counts them."""
     kind = "Point" if member % 5 else "ECoupon"
     return (
         f'{{{_key(number, bookings)},"ShopId":{{"N":"{member % 40}"}},"MemberId":{{"N":"{member}"}},'

@@ -28,6 +28,8 @@ from matplotlib.ticker import MaxNLocator
 from functions.domain.run import Path
 
 SIZES: Final = (10_000, 100_000, 300_000)
+PATHS: Final = (Path.FULL, Path.PAGED)
+"""Those that are compared; `benchmarks.scale` measures the third."""
 RUNS: Final = {(Path.PAGED, SIZES[0]): 3}
 """A figure is the median of so many processes, else of one: this one is cheap, and the goal's ratio stands on it."""
 
@@ -35,7 +37,7 @@ GOAL: Final = 1.05
 """The page path's peak at the largest hour over that at the smallest."""
 
 SIDE_BY_SIDE: Final = 2
-PROCESS_SECONDS: Final = 600
+PROCESS_SECONDS: Final = 900
 """The longest that one process may take."""
 
 MB: Final = 1_000_000
@@ -50,6 +52,8 @@ _ENVIRONMENT: Final = {
     "BOOKING_TABLE_NAME": "bookings",
     "BOOKING_INDEX_NAME": "BookingDateUTC-BookingTimeUTC-index",
     "BOOKING_KEY_ATTRIBUTES": '["RecordId"]',
+    "BOOKING_DATE_ATTRIBUTE": "BookingDateUTC",
+    "BOOKING_SHARDS": "0",
     "LEDGER_TABLE_NAME": "ledger",
     "TASK_DATA_BUCKET_NAME": "task-data",
     "POINT_TASK_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/111122223333/point.fifo",
@@ -97,16 +101,7 @@ def measure(path: Path, bookings: int) -> Measured:
         RuntimeError: the process failed, or not every booking came to be in a task that was written and sent.
         TimeoutExpired: it took longer than PROCESS_SECONDS.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
-    process = subprocess.run(
-        [sys.executable, "-m", "benchmarks.dispatched_hour", path, str(bookings)],
-        cwd=_ROOT,
-        env=kept | _ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=PROCESS_SECONDS,
-        check=False,
-    )
+    process = fresh_process("benchmarks.dispatched_hour", path, str(bookings))
     if process.returncode:
         raise RuntimeError(f"{path}, {bookings} bookings: {process.stderr[-2000:]}")
     told = json.loads(process.stdout.splitlines()[-1])
@@ -118,9 +113,28 @@ def measure(path: Path, bookings: int) -> Measured:
     return Measured(told["BaseBytes"], told["PeakBytes"])
 
 
+def fresh_process(module: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a module of the benchmarks with the environment of a dispatching function, and nothing else that counts.
+
+    Raises:
+        TimeoutExpired: it took longer than PROCESS_SECONDS.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=_ROOT,
+        env=kept | _ENVIRONMENT,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PROCESS_SECONDS,
+        check=False,
+    )
+
+
 def measure_all() -> tuple[float, Peaks]:
     """The base and all peaks, medians where there are several; the longest processes are begun first."""
-    cells = [(path, size) for size in reversed(SIZES) for path in Path for _ in range(RUNS.get((path, size), 1))]
+    cells = [(path, size) for size in reversed(SIZES) for path in PATHS for _ in range(RUNS.get((path, size), 1))]
     measured: dict[tuple[Path, int], list[Measured]] = {}
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         futures = {pool.submit(measure, *cell): cell for cell in cells}
@@ -149,7 +163,7 @@ def table(base: float, peaks: Peaks) -> str:
     """The figures for a terminal."""
     head = ["path", "base", *(f"{size:,}" for size in SIZES), f"{SIZES[-1]:,} / {SIZES[0]:,}", "for each booking more"]
     rows = [head]
-    for path in Path:
+    for path in PATHS:
         megabytes = [f"{value / MB:,.1f}" for value in (base, *(peaks[path, size] for size in SIZES))]
         rows.append([path, *megabytes, f"x {growth(peaks, path):.3f}", f"{bytes_a_booking(peaks, path):,.0f} B"])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -166,7 +180,7 @@ def figures(base: float, peaks: Peaks) -> list[dict[str, Any]]:
         **{
             f"{path}: peak RSS, {size:,} bookings, MB": round(peaks[path, size] / MB, 1) for path, size in sorted(peaks)
         },
-        **{f"{path}: for each booking more, bytes": round(bytes_a_booking(peaks, path)) for path in Path},
+        **{f"{path}: for each booking more, bytes": round(bytes_a_booking(peaks, path)) for path in PATHS},
     }
     paged = round(growth(peaks, Path.PAGED), 4)
     return [

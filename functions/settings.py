@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from functions.domain.errors import ConfigurationError
 
@@ -13,12 +13,15 @@ _Settings = TypeVar("_Settings")
 
 @dataclass(frozen=True, slots=True)
 class ParameterSettings:
-    """Of the function that plans a run: the full names of the flags."""
+    """Of the function that plans a run: the full names of the flags, and what the deployment fixes."""
 
     pagination_enabled_parameter: str
     page_size_parameter: str
     grouping_parameter: str
     set_aside_limit_parameter: str
+    booking_shards: int
+    lane_concurrency: int
+    page_budget: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,21 @@ class NotifierSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StagingSettings:
+    """Of the function that deletes staged records."""
+
+    task_data_bucket_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class DispatchSettings:
-    """Of the functions that read bookings and dispatch them."""
+    """Of the functions that read bookings or dispatch them."""
 
     booking_table_name: str
     booking_index_name: str
     booking_key_attributes: tuple[str, ...]
+    booking_date_attribute: str
+    booking_shards: int
     task_data_bucket_name: str
     point_task_queue_url: str
     coupon_task_queue_url: str
@@ -52,7 +64,7 @@ def load(kind: type[_Settings], environment: Mapping[str, str] = os.environ) -> 
     """Read a settings object; a tuple is a JSON list of texts.
 
     Raises:
-        ConfigurationError: a variable is missing, empty or no such list; the message names it.
+        ConfigurationError: a variable is missing, empty, no such list or no whole number; the message names it.
     """
     values: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]  # the kinds above are dataclasses
@@ -60,7 +72,7 @@ def load(kind: type[_Settings], environment: Mapping[str, str] = os.environ) -> 
         text = environment.get(name, "")
         if not text:
             raise ConfigurationError(f"environment variable {name} is missing")
-        values[field.name] = text if field.type is str else _names(name, text)
+        values[field.name] = _READERS[field.type](name, text)
     return kind(**values)
 
 
@@ -72,3 +84,16 @@ def _names(variable: str, text: str) -> tuple[str, ...]:
     if not (isinstance(names, list) and names and all(isinstance(name, str) and name for name in names)):
         raise ConfigurationError(f"environment variable {variable} is no JSON list of names")
     return tuple(names)
+
+
+def _text(_variable: str, text: str) -> str:
+    return text
+
+
+def _number(variable: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ConfigurationError(f"environment variable {variable} is no whole number")
+    return int(text)
+
+
+_READERS: Final[Mapping[object, Callable[[str, str], object]]] = {str: _text, int: _number, tuple[str, ...]: _names}

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -25,12 +26,101 @@ TAKE_LEASES: Final = ("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem
 END_RUN: Final = ("dynamodb:DeleteItem", "dynamodb:UpdateItem")
 SEE_PLANS: Final = ("dynamodb:Query",)
 FIND_RUN: Final = ("dynamodb:GetItem",)
-KEEP_PLANS: Final = (*TAKE_LEASES, "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem")
+ADD_PLAN: Final = ("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+"""Under the run's leases, which the attempt renews and confirms."""
+KEEP_PLANS: Final = (*ADD_PLAN, *SEE_PLANS)
 ASK_FOR_PLAN: Final = ("dynamodb:GetItem",)
 """A page's; the chunks of a whole window are listed."""
 
-WRITTEN_PREFIXES: Final = ("tasks/", "set-aside/", "plans/")
-READ_PREFIXES: Final = ("plans/",)
+
+class Objects(NamedTuple):
+    """What a function may do in the bucket, by the beginnings of keys."""
+
+    written: tuple[str, ...] = ()
+    streamed: tuple[str, ...] = ()
+    """Written, and in parts where they are large: an upload in parts that failed is aborted."""
+    read: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
+class Dispatching(NamedTuple):
+    """A function that reads bookings or dispatches them."""
+
+    name: str
+    module: str
+    size: Size
+    ledger: tuple[str, ...]
+    objects: Objects
+    reads_bookings: bool
+    sends: bool
+    description: str
+
+
+PLANNED: Final = Objects(written=("plans/",), streamed=("tasks/",), read=("plans/",))
+PAGE_DISPATCHED: Final = PLANNED._replace(written=("plans/", "set-aside/"))
+
+DISPATCHING: Final = (
+    Dispatching(
+        "DispatchPage",
+        "dispatch_page",
+        PAGE,
+        ASK_FOR_PLAN + KEEP_PLANS,
+        PAGE_DISPATCHED,
+        reads_bookings=True,
+        sends=True,
+        description="Reads one page of bookings and dispatches it.",
+    ),
+    Dispatching(
+        "DispatchWindow",
+        "dispatch_window",
+        WINDOW,
+        KEEP_PLANS,
+        PAGE_DISPATCHED,
+        reads_bookings=True,
+        sends=True,
+        description="Reads a whole window and dispatches it.",
+    ),
+    Dispatching(
+        "LayOutLanes",
+        "lay_out_lanes",
+        PAGE,
+        KEEP_PLANS,
+        Objects(),
+        reads_bookings=False,
+        sends=False,
+        description="Finds the lanes that are left to do.",
+    ),
+    Dispatching(
+        "StagePage",
+        "stage_page",
+        PAGE,
+        ASK_FOR_PLAN + ADD_PLAN,
+        Objects(written=("set-aside/",), streamed=("staging/",)),
+        reads_bookings=True,
+        sends=False,
+        description="Reads one page of bookings and stages it.",
+    ),
+    Dispatching(
+        "FoldPages",
+        "fold_pages",
+        PAGE,
+        ASK_FOR_PLAN + KEEP_PLANS,
+        Objects(streamed=("staging/",), read=("staging/",)),
+        reads_bookings=False,
+        sends=False,
+        description="Folds many staged pages into one object.",
+    ),
+    Dispatching(
+        "MergeBucket",
+        "merge_bucket",
+        PAGE,
+        ASK_FOR_PLAN + KEEP_PLANS,
+        PLANNED._replace(read=("plans/", "staging/")),
+        reads_bookings=False,
+        sends=True,
+        description="Merges staged groups and dispatches them.",
+    ),
+)
 
 
 class Functions(Construct):
@@ -59,15 +149,20 @@ class Functions(Construct):
             "GROUPING_PARAMETER": parameters.grouping,
             "SET_ASIDE_LIMIT_PARAMETER": parameters.set_aside_limit,
         }
-        names = {variable: parameter.parameter_name for variable, parameter in flags.items()}
-        plan = self._function("PlanRun", "plan_run", SMALL, names, "Fixes window, flags and path of a run, once.")
+        planning = {variable: parameter.parameter_name for variable, parameter in flags.items()} | {
+            "BOOKING_SHARDS": str(storage.bookings.shards),
+            "LANE_CONCURRENCY": str(stage.lane_concurrency),
+            "PAGE_BUDGET": str(stage.page_budget),
+        }
+        plan = self._function("PlanRun", "plan_run", SMALL, planning, "Fixes window, flags and path of a run, once.")
         plan.allow(["ssm:GetParameters"], [parameter.parameter_arn for parameter in flags.values()])
 
         ledger = {"LEDGER_TABLE_NAME": storage.ledger.table_name}
         telling = ledger | {"ALARM_TOPIC_ARN": alarms.topic_arn}
+        tidying = ledger | {"TASK_DATA_BUCKET_NAME": storage.task_data.bucket_name}
         for name, module, actions, environment, description in (
             ("TakeLeases", "take_leases", TAKE_LEASES, ledger, "Takes both edges of the window for the run."),
-            ("SummarizeRun", "summarize_run", END_RUN, ledger, "Sums up a run and gives its edges back."),
+            ("SummarizeRun", "summarize_run", SEE_PLANS + END_RUN, tidying, "Sums up a run and gives its edges back."),
             (
                 "ReportFailure",
                 "report_failure",
@@ -87,33 +182,29 @@ class Functions(Construct):
             function.allow(actions, [storage.ledger.table_arn])
             if environment is telling:
                 function.allow(["sns:Publish"], [alarms.topic_arn])
+            if environment is tidying:
+                _allow_objects(function, storage.task_data, Objects(deleted=("staging/",)))
 
         dispatch = ledger | {
             "BOOKING_TABLE_NAME": storage.bookings.table.table_name,
             "BOOKING_INDEX_NAME": storage.bookings.index_name,
             "BOOKING_KEY_ATTRIBUTES": json.dumps(storage.bookings.key_attributes),
+            "BOOKING_DATE_ATTRIBUTE": storage.bookings.date_attribute,
+            "BOOKING_SHARDS": str(storage.bookings.shards),
             "TASK_DATA_BUCKET_NAME": storage.task_data.bucket_name,
             "POINT_TASK_QUEUE_URL": queues.point.queue.queue_url,
             "COUPON_TASK_QUEUE_URL": queues.coupon.queue.queue_url,
             "STOP_PARAMETER": parameters.stop.parameter_name,
         }
-        for name, module, size, plan_actions, description in (
-            (
-                "DispatchPage",
-                "dispatch_page",
-                PAGE,
-                ASK_FOR_PLAN + KEEP_PLANS,
-                "Reads one page of bookings and dispatches it.",
-            ),
-            ("DispatchWindow", "dispatch_window", WINDOW, KEEP_PLANS, "Reads a whole window and dispatches it."),
-        ):
-            function = self._function(name, module, size, dispatch, description)
-            function.allow(["dynamodb:Query"], [storage.bookings.index_arn])
-            function.allow(plan_actions, [storage.ledger.table_arn])
-            function.allow_objects("s3:PutObject", storage.task_data, WRITTEN_PREFIXES)
-            function.allow_objects("s3:GetObject", storage.task_data, READ_PREFIXES)
-            function.allow(["sqs:SendMessage"], queues.arns)
+        for one in DISPATCHING:
+            function = self._function(one.name, one.module, one.size, dispatch, one.description)
+            function.allow(one.ledger, [storage.ledger.table_arn])
             function.allow(["ssm:GetParameters"], [parameters.stop.parameter_arn])
+            _allow_objects(function, storage.task_data, one.objects)
+            if one.reads_bookings:
+                function.allow(["dynamodb:Query"], [storage.bookings.index_arn])
+            if one.sends:
+                function.allow(["sqs:SendMessage"], queues.arns)
 
     def _function(
         self, name: str, module: str, size: Size, environment: Mapping[str, str], description: str
@@ -130,3 +221,14 @@ class Functions(Construct):
         )
         self.by_name[name] = function.function
         return function
+
+
+def _allow_objects(function: LambdaFunction, bucket: s3.Bucket, objects: Objects) -> None:
+    for action, prefixes in (
+        ("s3:PutObject", objects.written + objects.streamed),
+        ("s3:AbortMultipartUpload", objects.streamed),
+        ("s3:GetObject", objects.read),
+        ("s3:DeleteObject", objects.deleted),
+    ):
+        if prefixes:
+            function.allow_objects(action, bucket, prefixes)

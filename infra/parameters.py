@@ -21,7 +21,7 @@ class RunParameters(Construct):
             "Only a clear true takes the paged path; all else is the full read.",
         )
         self.page_size = self._parameter("PageSize", "1000", "Bookings that one page evaluates at most.")
-        self.grouping = self._parameter("Grouping", "page", "Where groups are formed: page.")
+        self.grouping = self._parameter("Grouping", "page", "Where groups are formed: page or window.")
         self.set_aside_limit = self._parameter("SetAsideLimit", "100", "Bad records before a run fails.")
         self.stop = self._parameter("Stop", "false", "The kill switch: true stops every run before its next page.")
 

@@ -17,13 +17,11 @@ from infra.storage import Storage
 from infra.watch import ExecutionWatch
 from infra.workflow import Workflow
 
-WORKFLOW_FUNCTIONS = ("PlanRun", "TakeLeases", "DispatchPage", "DispatchWindow", "SummarizeRun", "ReportFailure")
-
 
 class DispatcherStack(Stack):
     """The Bookingtime Dispatcher of one stage.  The outputs are what everything else finds it by."""
 
-    def __init__(self, scope: Construct, *, stage: Stage, bundle: LambdaBundle, definition: Path) -> None:
+    def __init__(self, scope: Construct, *, stage: Stage, bundle: LambdaBundle, definitions: Path) -> None:
         super().__init__(
             scope,
             f"BookingtimeDispatcher{stage.name}",
@@ -44,13 +42,7 @@ class DispatcherStack(Stack):
             queues=queues,
             alarms=alarms,
         )
-        workflow = Workflow(
-            self,
-            "Workflow",
-            stage=stage,
-            definition=definition,
-            functions={name: functions.by_name[name] for name in WORKFLOW_FUNCTIONS},
-        )
+        workflow = Workflow(self, "Workflow", stage=stage, definitions=definitions, functions=functions.by_name)
         watch = ExecutionWatch(
             self,
             "Watch",
@@ -74,8 +66,11 @@ class DispatcherStack(Stack):
 
         outputs = {
             "DispatchStateMachineArn": workflow.state_machine.state_machine_arn,
+            "LaneStateMachineArn": workflow.lane_machine.state_machine_arn,
             "BookingTableName": storage.bookings.table.table_name,
             "BookingIndexName": storage.bookings.index_name,
+            "BookingDateAttribute": storage.bookings.date_attribute,
+            "BookingShards": str(storage.bookings.shards),
             "LedgerTableName": storage.ledger.table_name,
             "TaskDataBucketName": storage.task_data.bucket_name,
             "PointTaskQueueUrl": queues.point.queue.queue_url,

@@ -7,8 +7,18 @@ from typing import Any, Final, Literal
 
 from aws_cdk import RemovalPolicy
 
+from functions.domain.cursor import DATE_ATTRIBUTE
+from functions.domain.lane import MAX_SHARDS
+from functions.domain.run import DEFAULT_PAGE_BUDGET
+
 LEAST_TASK_EXPIRY_DAYS: Final = 214
 """A planned task can be sent as long as its plan lives (200 days), and then waits up to 14 days in its queue."""
+
+DEFAULT_LANE_CONCURRENCY: Final = 8
+MAX_LANE_CONCURRENCY: Final = 40
+"""So many iterations of a Map that is no distributed one run side by side."""
+MAX_PAGE_BUDGET: Final = 3000
+"""At seven events a page they leave room for retries in an execution's history of 25,000."""
 
 
 class SettingError(Exception):
@@ -45,6 +55,14 @@ class Stage:
     """Age at which a task's object is deleted; None keeps it."""
     existing_bookings: ExistingBookings | None = None
     """None creates a bookings table."""
+    booking_date_attribute: str = DATE_ATTRIBUTE
+    """The partition key of the bookings' index."""
+    booking_shards: int = 0
+    """So many partitions hold each date of the index; 0 where it is not sharded."""
+    lane_concurrency: int = DEFAULT_LANE_CONCURRENCY
+    """At most so many lanes of a run are worked on side by side."""
+    page_budget: int = DEFAULT_PAGE_BUDGET
+    """After so many pages the next execution goes on."""
 
     @property
     def removal_policy(self) -> RemovalPolicy:
@@ -66,6 +84,12 @@ class Stage:
             traced=_flag("tracing", setting("tracing")),
             task_expiry_days=_days("taskExpiryDays", setting("taskExpiryDays")),
             existing_bookings=_existing_bookings(setting),
+            booking_date_attribute=_name("bookingDateAttribute", setting, DATE_ATTRIBUTE),
+            booking_shards=_number("bookingShards", setting, 0, range(MAX_SHARDS + 1)),
+            lane_concurrency=_number(
+                "laneConcurrency", setting, DEFAULT_LANE_CONCURRENCY, range(1, MAX_LANE_CONCURRENCY + 1)
+            ),
+            page_budget=_number("pageBudget", setting, DEFAULT_PAGE_BUDGET, range(1, MAX_PAGE_BUDGET + 1)),
         )
         if stage.keeps_data and stage.existing_bookings is None:
             # A table made here would stay empty, and every hour would be dispatched as "nothing to do".
@@ -138,10 +162,36 @@ def _flag(name: str, value: object) -> bool:
 def _days(name: str, value: object) -> int | None:
     if value is None:
         return None
-    days = int(value) if isinstance(value, str) and value.isdecimal() else value
-    if not isinstance(days, int) or isinstance(days, bool) or days < LEAST_TASK_EXPIRY_DAYS:
+    days = _whole(value)
+    if days is None or days < LEAST_TASK_EXPIRY_DAYS:
         raise SettingError(f"{name}: {value!r} is no whole number of days from {LEAST_TASK_EXPIRY_DAYS} on.")
     return days
+
+
+def _name(name: str, setting: Callable[[str], Any], default: str) -> str:
+    value = setting(name)
+    if value is None:
+        return default
+    if not isinstance(value, str) or not value:
+        raise SettingError(f"{name}: {value!r} is no name.")
+    return value
+
+
+def _number(name: str, setting: Callable[[str], Any], default: int, allowed: range) -> int:
+    value = setting(name)
+    if value is None:
+        return default
+    number = _whole(value)
+    if number is None or number not in allowed:
+        raise SettingError(f"{name}: {value!r} is no whole number from {allowed[0]} to {allowed[-1]}.")
+    return number
+
+
+def _whole(value: object) -> int | None:
+    """A whole number, or the text of one."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _key_attributes(name: str, value: object) -> tuple[str, ...]:

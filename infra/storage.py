@@ -8,7 +8,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE
+from functions.domain.cursor import TIME_ATTRIBUTE
 from infra.acknowledge import acknowledge
 from infra.stage import ExistingBookings, Stage
 
@@ -29,6 +29,10 @@ class Bookings:
     table: dynamodb.ITableV2
     index_name: str
     key_attributes: tuple[str, ...]
+    date_attribute: str
+    """The index's partition key."""
+    shards: int
+    """So many partitions hold each date of the index; 0 where it is not sharded."""
 
     @property
     def index_arn(self) -> str:
@@ -39,16 +43,16 @@ class Bookings:
 class Storage(Construct):
     """The bookings, the ledger and the task-data bucket.
 
-    The bucket is not versioned: a second write of a key is a retry's and holds the same bytes, and no function
-    may delete.  Task objects are kept unless the stage gives them an age: the workers read them, and only their
-    owner knows when they are done.
+    The bucket is not versioned: a second write of a key is a retry's and holds the same bytes, and what may be deleted
+    is what was staged.  Task objects are kept unless the stage gives them an age: the workers read them, and only
+    their owner knows when they are done.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
         super().__init__(scope, construct_id)
 
         if stage.existing_bookings:
-            self.bookings = self._import_bookings(stage.existing_bookings)
+            self.bookings = self._import_bookings(stage, stage.existing_bookings)
         else:
             self.bookings = self._create_bookings(stage)
 
@@ -94,7 +98,7 @@ class Storage(Construct):
             global_secondary_indexes=[
                 dynamodb.GlobalSecondaryIndexPropsV2(
                     index_name=SANDBOX_INDEX_NAME,
-                    partition_key=dynamodb.Attribute(name=DATE_ATTRIBUTE, type=text),
+                    partition_key=dynamodb.Attribute(name=stage.booking_date_attribute, type=text),
                     sort_key=dynamodb.Attribute(name=TIME_ATTRIBUTE, type=text),
                     projection_type=dynamodb.ProjectionType.ALL,
                 )
@@ -102,13 +106,21 @@ class Storage(Construct):
             billing=dynamodb.Billing.on_demand(),
             removal_policy=stage.removal_policy,
         )
-        return Bookings(table=table, index_name=SANDBOX_INDEX_NAME, key_attributes=(SANDBOX_KEY_ATTRIBUTE,))
+        return Bookings(
+            table=table,
+            index_name=SANDBOX_INDEX_NAME,
+            key_attributes=(SANDBOX_KEY_ATTRIBUTE,),
+            date_attribute=stage.booking_date_attribute,
+            shards=stage.booking_shards,
+        )
 
-    def _import_bookings(self, existing: ExistingBookings) -> Bookings:
+    def _import_bookings(self, stage: Stage, existing: ExistingBookings) -> Bookings:
         return Bookings(
             table=dynamodb.TableV2.from_table_name(self, "Bookings", existing.table_name),
             index_name=existing.index_name,
             key_attributes=existing.key_attributes,
+            date_attribute=stage.booking_date_attribute,
+            shards=stage.booking_shards,
         )
 
 

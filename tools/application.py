@@ -15,8 +15,10 @@ from mypy_boto3_dynamodb import DynamoDBClient
 from mypy_boto3_s3 import S3Client
 from mypy_boto3_stepfunctions import SFNClient
 
+from functions.domain.cursor import DATE_ATTRIBUTE
 from tools.deployment import Deployment
 from tools.emulator.access import client_settings, environment, session
+from tools.seed import Partitions
 from tools.workspace import Workspace
 
 RUN_SECONDS: Final = 300.0
@@ -71,6 +73,12 @@ class Application:
     def stepfunctions(self) -> SFNClient:
         """The client of the state machine."""
         return session().client("stepfunctions", **client_settings(self.deployment.endpoint))
+
+    @property
+    def partitions(self) -> Partitions:
+        """How the index of its bookings is partitioned."""
+        outputs = self.deployment.outputs
+        return Partitions(outputs.get("BookingDateAttribute", DATE_ATTRIBUTE), int(outputs.get("BookingShards", "0")))
 
     @classmethod
     def deployed(cls) -> "Application":
@@ -142,12 +150,15 @@ class Application:
         return (entry["Key"] for page in pages for entry in page.get("Contents", ()))
 
     def _pages(self, execution: str) -> Iterator[Progress]:
-        """The progress behind each page that the execution has done, from its history; a failed page is none."""
+        """The progress behind each page that the execution has done, from its history; a failed page is none.
+
+        The pages of lanes are done by other executions: theirs is known whenever lanes are laid out, and told at once.
+        """
         done = 0
         pages = self.stepfunctions.get_paginator("get_execution_history").paginate(executionArn=execution)
         for event in (event for page in pages for event in page["events"]):
             exited = event.get("stateExitedEventDetails", {})
-            if exited.get("name") == "Dispatch page":
+            if exited.get("name") in {"Dispatch page", "Note progress"}:
                 progress = json.loads(exited["output"])["Progress"]
                 if progress["Totals"]["Pages"] > done:
                     done = progress["Totals"]["Pages"]
@@ -178,7 +189,7 @@ def failure_text(described: Any, deployment: Deployment) -> str:
         "Error": described.get("error", "none"),
         "Message": detail.get("Message", ""),
         "Hour": detail.get("WindowStart", "none was planned"),
-        "Page": detail.get("Page", "none was read"),
+        "Page": _page(detail),
         "Execution": described["executionArn"],
     }
     look = ['README.md, "When a run fails"']
@@ -194,6 +205,14 @@ def failure_text(described: Any, deployment: Deployment) -> str:
             *(f"  {line}" for line in look),
         )
     )
+
+
+def _page(detail: dict[str, Any]) -> str:
+    """Where a run failed, as far as it is known: a page, of one of its lanes where it has lanes."""
+    if "Page" not in detail:
+        return "none was read"
+    page = "none of its own" if detail["Page"] is None else str(detail["Page"])
+    return f"{page} of lane {detail['Lane']} ({detail['Step']})" if "Lane" in detail else page
 
 
 def _detail(described: Any) -> dict[str, Any]:

@@ -90,7 +90,8 @@ def dispatch(application: Application, sample: Sample) -> tuple[str, Summary]:
         print(page_line(progress, records, time.monotonic() - started), flush=True)
 
     print(f"\n{sample.title}: {len(sample.bookings):,} bookings, dispatched by {json.dumps(sample.input)}", flush=True)
-    put(application.dynamodb, application.deployment.outputs["BookingTableName"], sample.bookings)
+    table_name = application.deployment.outputs["BookingTableName"]
+    put(application.dynamodb, table_name, sample.bookings, application.partitions)
     give_up = None
     while True:
         before = application.tasks(sample.window_start)
@@ -158,8 +159,10 @@ def check_counts(
 def table(titles: Sequence[str], summaries: Sequence[Summary]) -> str:
     """The summaries side by side, one labelled line for each field."""
     rows = [("", *titles)]
-    queries = {"Pages": "Queries"} if all(summary["Path"] == "full" for summary in summaries) else {}
-    for field, label in (LABELS | queries).items():
+    paths = {summary["Path"] for summary in summaries}
+    queries = {"Pages": "Queries"} if paths == {"full"} else {}
+    of_windows = {} if "paged" in paths else {"Groups": "Groups"}
+    for field, label in (LABELS | queries | of_windows).items():
         values = [summary[field] for summary in summaries]
         rows.append((label, *(f"{value:,}" if isinstance(value, int) else str(value) for value in values)))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

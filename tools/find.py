@@ -8,15 +8,21 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from functions.adapters.journal import DynamoJournal, run_ids
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import LedgerTable
+from functions.adapters.staging import S3Staging
 from functions.adapters.task_data import S3TaskData
-from functions.domain.booking import is_waiting
-from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE
+from functions.domain.booking import Booking, is_waiting, read_booking
+from functions.domain.cursor import TIME_ATTRIBUTE
+from functions.domain.errors import ConfigurationError
+from functions.domain.lane import FIRST_FOLD
+from functions.domain.run import LeaseOwner
+from functions.domain.staging import bucket_of, read_line
 from functions.domain.task import JOB_NAMES, Task
 from functions.domain.values import object_text, value_text
 from functions.domain.window import Window
@@ -24,9 +30,6 @@ from functions.usecases.ports import PlansOf
 from tools.application import Application, NotDeployedError
 from tools.command import leave
 from tools.samples import Item
-
-SHOWN: Final = ("RewardStatus", DATE_ATTRIBUTE, TIME_ATTRIBUTE)
-"""What of a booking decides whether, and in which hour, it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +69,22 @@ def find(application: Application, values: Sequence[str]) -> Iterator[str]:
         UnknownBookingError: there is none.
     """
     key, booking = _booking(application, values)
+    date_attribute = application.partitions.date_attribute
     yield f"Booking {object_text(key)}"
-    yield from (_fact(name, _text(booking.get(name))) for name in SHOWN)
-    hours = _hours(booking)
+    # What decides whether, and in which hour, it is read.
+    yield from (_fact(name, _text(booking.get(name))) for name in ("RewardStatus", date_attribute, TIME_ATTRIBUTE))
+    hours = _hours(booking, date_attribute)
     if not hours:
-        yield f"Never read: without a {DATE_ATTRIBUTE} and {TIME_ATTRIBUTE} of a real moment, no hour finds it."
+        yield f"Never read: without a {date_attribute} and {TIME_ATTRIBUTE} of a real moment, no hour finds it."
         return
     yield _fact("read by", " and ".join(f"the hour from {hour.start_text}" for hour in hours))
     searched = sorted({beside for hour in hours for beside in (hour.previous, hour, hour.next)})
     traces = [*_dispatched(application, key, searched), *_set_aside(application, key, searched)]
     for trace in traces:
         yield from trace.lines
-    if all(trace.moment != _moment(booking) for trace in traces):
-        yield from _untouched(application, booking, hours)
+    if all(trace.moment != _moment(booking, date_attribute) for trace in traces):
+        staged = next(_staged(application, key, booking, hours), None)
+        yield from staged.lines if staged else _untouched(application, booking, hours)
 
 
 def _booking(application: Application, values: Sequence[str]) -> tuple[Item, Item]:
@@ -96,10 +102,10 @@ def _booking(application: Application, values: Sequence[str]) -> tuple[Item, Ite
     return {name: booking[name] for name in names}, booking
 
 
-def _hours(booking: Item) -> tuple[Window, ...]:
+def _hours(booking: Item, date_attribute: str) -> tuple[Window, ...]:
     """The hours whose runs read the record; none where it does not stand in the index."""
     try:
-        return Window.all_reading(booking[DATE_ATTRIBUTE]["S"], booking[TIME_ATTRIBUTE]["S"])
+        return Window.all_reading(_date(booking, date_attribute), booking[TIME_ATTRIBUTE]["S"])
     except (KeyError, ValueError):
         return ()
 
@@ -115,7 +121,7 @@ def _dispatched(application: Application, key: Item, hours: Iterable[Window]) ->
                     for moment in (version.moment for version in task.versions if version.key == name):
                         was_sent = plan.finished or task.task_id in plan.sent
                         lines = (
-                            f"In a task of run {run_id}, page {plan.page}, as it was booked for {moment}",
+                            f"In a task of run {run_id}, {_place(plan.lane, plan.page)}, as it was booked for {moment}",
                             _fact("task", task.task_id),
                             _fact("route", f"{task.route.value} ({JOB_NAMES[task.route]})"),
                             _fact("orders", str(len(task.versions))),
@@ -136,19 +142,43 @@ def _message(application: Application, task: Task, *, was_sent: bool) -> str:
 
 def _set_aside(application: Application, key: Item, hours: Iterable[Window]) -> Iterator[Trace]:
     """The files in which the record was set aside as bad data."""
-    bucket = _bucket(application)
+    bucket, date_attribute = _bucket(application), application.partitions.date_attribute
     for hour in hours:
         for file in application.set_aside(f"{hour.start:%Y-%m-%d/%H}/"):
             content = json.load(application.s3.get_object(Bucket=bucket, Key=file)["Body"])
             for record in content["Records"]:
                 if key.items() <= record["Record"].items():
-                    moment = _moment(record["Record"])
+                    moment = _moment(record["Record"], date_attribute)
+                    place = _place(content["Lane"], content["Page"])
                     lines = (
-                        f"Set aside by run {content['RunId']}, page {content['Page']}, as it was booked for {moment}",
+                        f"Set aside by run {content['RunId']}, {place}, as it was booked for {moment}",
                         _fact("reason", record["Reason"]),
                         _fact("file", f"s3://{bucket}/{file}"),
                     )
                     yield Trace(moment, lines)
+
+
+def _staged(application: Application, key: Item, booking: Item, hours: Iterable[Window]) -> Iterator[Trace]:
+    """The staged objects that hold the record as it stands, and were not merged yet or are no more to be."""
+    read = read_booking(booking, tuple(key), application.partitions.date_attribute) if is_waiting(booking) else None
+    if not isinstance(read, Booking):
+        return
+    table, staging = _ledger_table(application), S3Staging(application.s3, _bucket(application))
+    journal, bucket = DynamoJournal(table), bucket_of(read.group)
+    for hour in hours:
+        for run_id in run_ids(table, hour):
+            for plan in journal.outlines(LeaseOwner(run_id, run_id, hour)):
+                if plan.staged is None or plan.lane >= FIRST_FOLD:
+                    continue
+                with suppress(ConfigurationError):  # the run came to its end meanwhile: what it staged is gone
+                    lines = staging.read([plan.staged], range(bucket, bucket + 1))
+                    if any(read_line(line).version == read.version for line in lines):
+                        place = _place(plan.lane, plan.page)
+                        told = (
+                            f"Staged by run {run_id}, {place}, and in no task yet: it is when its group is merged",
+                            _fact("object", f"s3://{staging.bucket}/{plan.staged.key}"),
+                        )
+                        yield Trace(read.version.moment, told)
 
 
 def _untouched(application: Application, booking: Item, hours: Iterable[Window]) -> Iterator[str]:
@@ -167,9 +197,20 @@ def _untouched(application: Application, booking: Item, hours: Iterable[Window])
         yield f'To have it dispatched, start the machine with {{"ExecuteTime": "{hour.end_text}"}}.'
 
 
-def _moment(booking: Item) -> str:
+def _place(lane: int, page: int) -> str:
+    """Which page of a run: the first lane is the only one where a run is not laid out in lanes."""
+    return f"lane {lane}, page {page}" if lane else f"page {page}"
+
+
+def _date(booking: Item, date_attribute: str) -> str:
+    """The date it is booked for; in a sharded index its shard stands behind it."""
+    date: str = booking[date_attribute]["S"]
+    return date.partition("#")[0]
+
+
+def _moment(booking: Item, date_attribute: str) -> str:
     """When it is booked for, as the ledger says it."""
-    return f"{booking[DATE_ATTRIBUTE]['S']}T{booking[TIME_ATTRIBUTE]['S']}"
+    return f"{_date(booking, date_attribute)}T{booking[TIME_ATTRIBUTE]['S']}"
 
 
 def _bucket(application: Application) -> str:
@@ -181,7 +222,7 @@ def _ledger_table(application: Application) -> LedgerTable:
 
 
 def _fact(name: str, value: str) -> str:
-    return f"  {name:<16}{value}"
+    return f"  {name:<15} {value}"
 
 
 def _text(value: dict[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""The state machine as a Mermaid flowchart, drawn from its definition so that it cannot go stale.
+"""The state machine of a run as a Mermaid flowchart, drawn from its definition so that it cannot go stale.
 
 `python -m tools.picture` writes it between the markers of the README.
 """
@@ -12,7 +12,13 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 BEGIN: Final = "<!-- machine: drawn by tools/picture.py -->"
 END: Final = "<!-- end of machine -->"
-_SHAPES: Final = {"Choice": '{{"%s"}}', "Task": '["%s"]', "Fail": '(["%s"])', "Pass": '(["%s"])'}
+_SHAPES: Final = {
+    "Choice": '{{"%s"}}',
+    "Task": '["%s"]',
+    "Map": '[["%s"]]',
+    "Fail": '(["%s"])',
+    "Pass": '(["%s"])',
+}
 
 
 def chart(definition: dict[str, Any]) -> str:
@@ -41,10 +47,10 @@ def _transitions(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _answer(choice: dict[str, Any]) -> str:
-    """What must hold for the choice, e.g. `HasMore`, `not HasMore`, `paged`."""
+    """What must hold for the choice, e.g. `HasMore`, `not HasMore`, `full`; of a list, that there is anything in it."""
     if "StringEquals" in choice:
         return str(choice["StringEquals"])
-    name = str(choice["Variable"]).rpartition(".")[2]
+    name = str(choice["Variable"]).rpartition(".")[2].removesuffix("[0]")
     return name if choice.get("BooleanEquals", choice.get("IsPresent")) else f"not {name}"
 
 

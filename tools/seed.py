@@ -1,14 +1,17 @@
 """Put bookings into the sandbox table."""
 
+import hashlib
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
 from mypy_boto3_dynamodb import DynamoDBClient
 from mypy_boto3_dynamodb.type_defs import WriteRequestOutputTypeDef, WriteRequestTypeDef
 
+from functions.domain.cursor import DATE_ATTRIBUTE
 from tools.samples import Item
 
 BATCH_SIZE: Final = 25
@@ -21,6 +24,31 @@ _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9
 
 class InvalidBookingError(ValueError):
     """A booking whose keys the table or its index cannot hold; the message names the attribute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """How the index of the bookings is partitioned."""
+
+    date_attribute: str = DATE_ATTRIBUTE
+    """The index's partition key."""
+    shards: int = 0
+    """So many partitions hold each date; 0 where the index is not sharded."""
+
+    def holding(self, booking: Item) -> Item:
+        """The booking with the index's partition key: its date, in a sharded index followed by `#` and its shard."""
+        key = booking[DATE_ATTRIBUTE]["S"]
+        if self.shards:
+            key = f"{key}#{shard_of(booking['RecordId']['S'], self.shards)}"
+        return {**booking, self.date_attribute: {"S": key}}
+
+
+def shard_of(record_id: str, shards: int) -> int:
+    """The shard of a record: by a hash of its key, so that a record stays in one and all have about as many."""
+    return int.from_bytes(hashlib.sha256(record_id.encode()).digest()[:8]) % shards
+
+
+_UNSHARDED: Final = Partitions()
 
 
 def check(booking: Item) -> None:
@@ -44,8 +72,10 @@ def check(booking: Item) -> None:
         raise InvalidBookingError("BookingTimeUTC: expected HH:MM:SSZ, with or without a fraction of the second")
 
 
-def put(dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item]) -> None:
+def put(dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item], partitions: Partitions = _UNSHARDED) -> None:
     """Write the bookings, each over what stands under its `RecordId`; none is written when one is refused.
+
+    They come with their plain dates, and are put where the index's partitions have them.
 
     Raises:
         InvalidBookingError: a booking is refused.
@@ -54,7 +84,7 @@ def put(dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item]) -> None:
     for booking in bookings:
         check(booking)
     for start in range(0, len(bookings), BATCH_SIZE):
-        _write(dynamodb, table, bookings[start : start + BATCH_SIZE])
+        _write(dynamodb, table, map(partitions.holding, bookings[start : start + BATCH_SIZE]))
 
 
 def _write(dynamodb: DynamoDBClient, table: str, batch: Iterable[Item]) -> None:

@@ -9,14 +9,10 @@ from botocore.exceptions import ClientError
 from functions.adapters.clients import code_of, describe, translated
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE, Token, start_key, token_of
 from functions.domain.errors import ConfigurationError, DispatcherError, IndexNotReady, InvalidToken
+from functions.domain.lane import Range
 from functions.domain.page import QueryPage
-from functions.domain.window import Window
 
-_CONDITION: Final = {
-    "KeyConditionExpression": "#date = :date AND #time BETWEEN :low AND :high",
-    "ExpressionAttributeNames": {"#date": DATE_ATTRIBUTE, "#time": TIME_ATTRIBUTE},
-}
-
+_CONDITION: Final = "#date = :date AND #time BETWEEN :low AND :high"
 _TOKEN_REFUSED: Final = ("exclusive start key", "exclusivestartkey", "starting key", "cannot be restarted")
 
 
@@ -32,8 +28,10 @@ class DynamoBookingIndex:
     table_name: str
     index_name: str
     key_attributes: Sequence[str]
+    date_attribute: str = DATE_ATTRIBUTE
+    shards: int = 0
 
-    def query_page(self, window: Window, token: Token | None, page_size: int) -> QueryPage:
+    def query_page(self, keys: Range, token: Token | None, page_size: int) -> QueryPage:
         """See `BookingIndex.query_page`.
 
         Raises:
@@ -46,11 +44,12 @@ class DynamoBookingIndex:
             "TableName": self.table_name,
             "IndexName": self.index_name,
             "Limit": page_size,
-            **_CONDITION,
+            "KeyConditionExpression": _CONDITION,
+            "ExpressionAttributeNames": {"#date": self.date_attribute, "#time": TIME_ATTRIBUTE},
             "ExpressionAttributeValues": {
-                ":date": {"S": window.date},
-                ":low": {"S": window.low},
-                ":high": {"S": window.high},
+                ":date": {"S": keys.date_key},
+                ":low": {"S": keys.low},
+                ":high": {"S": keys.high},
             },
         }
         if token is not None:

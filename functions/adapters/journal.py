@@ -47,12 +47,33 @@ class DynamoJournal:
 
     def last_run(self, window: Window) -> JournalEntry | None:
         """See `Journal.last_run`; run ids begin with the time of their start, so the last row is the latest run."""
-        rows = self.table.query(runs_partition(window), RUN)
+        rows = [*self.table.query(runs_partition(window), RUN)]
         return _entry(rows[-1]) if rows else None
 
-    def outlines(self, owner: LeaseOwner) -> list[Plan]:
+    def outlines(self, owner: LeaseOwner) -> Iterator[Plan]:
         """See `Journal.outlines`."""
-        return [outline(row) for row in self.table.query(plans_partition(owner.window, owner.run_id), PLAN_ROW)]
+        return map(outline, self.table.query(plans_partition(owner.window, owner.run_id), PLAN_ROW))
+
+    def in_doubt(self, run: Run, others: Others) -> bool:
+        """See `Journal.in_doubt`: a query for each other run, up to the first plan found."""
+        window = run.window
+        return any(
+            True
+            for of_window, carried in (
+                (window.previous, others.before),
+                (window, others.own),
+                (window.next, others.after),
+            )
+            for run_id in (run_ids(self.table, of_window) if carried is None else carried)
+            if run_id != run.run_id
+            for _ in self.table.query(
+                plans_partition(of_window, run_id),
+                PLAN_ROW,
+                "#finished = :false",
+                {"#finished": "Finished"},
+                {":false": {"BOOL": False}},
+            )
+        )
 
     def owner_of(self, execution_id: str, ended_at: float = math.inf) -> LeaseOwner | None:
         """See `Journal.owner_of`."""
@@ -112,14 +133,14 @@ def run_ids(table: LedgerTable, window: Window) -> list[str]:
 
 def started(table: LedgerTable, run: Run) -> Iterator[Write]:
     """The writes by which a run stands in the journal: begun for the first time, or gone on with."""
-    names = {"StartedAt", "Path", "PageSize", "SetAsideLimit", "ExecutionId", "ExpiresAt"}
+    names = {"StartedAt", "Path", "PageSize", "Slices", "Shards", "ExecutionId", "ExpiresAt"}
     yield {
         "Update": {
             "TableName": table.name,
             "Key": run_key(run.window, run.run_id),
             "UpdateExpression": (
                 "SET #StartedAt = if_not_exists(#StartedAt, :StartedAt), #Path = :Path, #PageSize = :PageSize, "
-                "#SetAsideLimit = :SetAsideLimit, #ExecutionId = :ExecutionId, #ExpiresAt = :ExpiresAt "
+                "#Slices = :Slices, #Shards = :Shards, #ExecutionId = :ExecutionId, #ExpiresAt = :ExpiresAt "
                 "REMOVE #Outcome, #Detail"
             ),
             "ExpressionAttributeNames": {f"#{name}": name for name in (*names, "Outcome", "Detail")},
@@ -127,7 +148,8 @@ def started(table: LedgerTable, run: Run) -> Iterator[Write]:
                 ":StartedAt": text(run.started_at),
                 ":Path": text(run.path.value),
                 ":PageSize": number(run.page_size),
-                ":SetAsideLimit": number(run.set_aside_limit),
+                ":Slices": number(run.slices),
+                ":Shards": number(run.shards),
                 ":ExecutionId": text(run.execution_id),
                 ":ExpiresAt": table.expiry(),
             },
@@ -149,6 +171,7 @@ def _entry(row: Row) -> JournalEntry:
         started_at=row["StartedAt"]["S"],
         path=row["Path"]["S"],
         page_size=int(row["PageSize"]["N"]),
-        set_aside_limit=int(row["SetAsideLimit"]["N"]),
+        slices=int(row["Slices"]["N"]),
+        shards=int(row["Shards"]["N"]),
         outcome=row["Outcome"]["S"] if "Outcome" in row else None,
     )

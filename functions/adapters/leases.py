@@ -1,4 +1,4 @@
-"""Leases: one item for each hour edge, taken two at a time, and a fence that names the run's current attempt."""
+"""Leases: an item for each hour edge, taken two at a time; and for each lane a fence that names its current attempt."""
 
 import uuid
 from collections.abc import Mapping
@@ -34,30 +34,29 @@ class DynamoLeases:
             "take leases",
             *(self._hold(edge, run, free, {":now": number(self.table.now())}) for edge in run.window.edges),
             *started(self.table, run),
-            self._fence(run, uuid.uuid4().hex),  # whoever worked before the leases were taken is superseded
         )
         if refused is None:
             return None
         return _holder(refused, run)
 
-    def renew(self, run: Run) -> Lease:
-        """See `Leases.renew`: one transaction over both edges and the fence."""
+    def renew(self, run: Run, lane: int = 0) -> Lease:
+        """See `Leases.renew`: one transaction over both edges and the lane's fence."""
         attempt = uuid.uuid4().hex  # fresh, for the successor of a time-out is of the same run
         held_until = self.table.now() + run.lease_seconds
         refused = self.table.write(
             "renew leases",
-            *(self._hold(edge, run, "#holder = :holder") for edge in run.window.edges),
-            self._fence(run, attempt),
+            *(self._hold(edge, run, "#grant = :grant") for edge in run.window.edges),
+            self._fence(run, lane, attempt),
         )
         if refused is not None:
             raise LeaseLost("the run no longer holds the edges of its window")
-        return Lease(run, attempt, held_until)
+        return Lease(run, attempt, held_until, lane)
 
     def confirm(self, lease: Lease) -> None:
         """See `Leases.confirm`: one read of both edges and the fence."""
-        keys = [*map(edge_key, lease.run.window.edges), fence_key(lease.run)]
+        keys = [*map(edge_key, lease.run.window.edges), fence_key(lease.run, lease.lane)]
         found = list(self.table.get("confirm lease", keys))
-        holders = [item for item in found if item.get("Holder") == text(lease.run.execution_id)]
+        holders = [item for item in found if item.get("Grant") == text(lease.run.grant)]
         if len(holders) < len(lease.run.window.edges):
             raise LeaseLost("the run no longer holds the edges of its window")
         if not any(item.get("Attempt") == text(lease.attempt) for item in found):
@@ -79,19 +78,22 @@ class DynamoLeases:
                 except client.exceptions.ConditionalCheckFailedException:
                     continue
 
-    def _fence(self, run: Run, attempt: str) -> Write:
-        fence = {**fence_key(run), "Attempt": text(attempt), "ExpiresAt": self.table.expiry()}
+    def _fence(self, run: Run, lane: int, attempt: str) -> Write:
+        fence = {**fence_key(run, lane), "Attempt": text(attempt), "ExpiresAt": self.table.expiry()}
         return {"Put": {"TableName": self.table.name, "Item": fence}}
 
     def _hold(self, edge: str, run: Run, condition: str, values: Mapping[str, Any] | None = None) -> Write:
         names = {
             "#holder": "Holder",
+            "#grant": "Grant",
             "#run": "RunId",
             "#window": "WindowStart",
             "#until": "HeldUntil",
             "#expires": "ExpiresAt",
         }
-        changes = "#holder = :holder, #run = :run, #window = :window, #until = :until, #expires = :expires"
+        changes = (
+            "#holder = :holder, #grant = :grant, #run = :run, #window = :window, #until = :until, #expires = :expires"
+        )
         return {
             "Update": {
                 "TableName": self.table.name,
@@ -101,6 +103,7 @@ class DynamoLeases:
                 "ExpressionAttributeNames": names,
                 "ExpressionAttributeValues": {
                     ":holder": text(run.execution_id),
+                    ":grant": text(run.grant),
                     ":run": text(run.run_id),
                     ":window": text(run.window.start_text),
                     ":until": number(self.table.now() + run.lease_seconds),

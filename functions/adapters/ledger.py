@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from functions.adapters import plan_codec
@@ -19,20 +20,26 @@ from functions.adapters.ledger_table import (
     key,
     number,
     outline,
+    plan_name,
     plans_partition,
     text,
 )
 from functions.adapters.task_data import S3TaskData
 from functions.domain.errors import ConfigurationError, LeaseLost
+from functions.domain.lane import FIRST_FOLD
 from functions.domain.plan import Plan
 from functions.domain.run import Run
-from functions.domain.window import Window
-from functions.usecases.ports import Lease, PlansOf, Span
+from functions.domain.staging import StagedObject, bucket_of, pack
+from functions.domain.versions import first_and_last
+from functions.usecases.ports import Lease, PlansOf
 
 MAX_BODY_BYTES: Final = 350_000
 """DynamoDB takes items of 400 KB; the tasks of a larger plan become an object."""
 
 _BODY: Final = "body#"
+_FOLDS: Final = f"{PLAN_ROW}{plan_name(FIRST_FOLD, 0)[0]}"
+_PAGES: Final = f"{PLAN_ROW}{plan_name(0, 0)[0]}"
+"""Lanes have four digits, and the first one tells these from the others."""
 _KEYS_A_BATCH: Final = 100
 _BODY_OUTLIVES_ROW_SECONDS: Final = 30 * 24 * 3600
 """DynamoDB deletes expired items one by one, over days; a row must never stand without its body."""
@@ -44,11 +51,11 @@ class DynamoLedger(DynamoLeases):
 
     bodies: S3TaskData
 
-    def read_plan(self, run: Run, page: int) -> Plan | None:
+    def read_plan(self, run: Run, page: int, lane: int = 0) -> Plan | None:
         """See `Ledger.read_plan`: one read where there is no plan, or a finished one, which comes without its tasks."""
         with translated("read plan"):
             response = self.table.client.get_item(
-                TableName=self.table.name, Key=_row_key(run.window, run.run_id, page), ConsistentRead=True
+                TableName=self.table.name, Key=_row_key(run, lane, page), ConsistentRead=True
             )
         row = response.get("Item")
         if row is None:
@@ -56,15 +63,26 @@ class DynamoLedger(DynamoLeases):
         return outline(row) if row["Finished"]["BOOL"] else next(self._with_tasks([row]))
 
     def plans(self, *wanted: PlansOf) -> Iterator[Plan]:
-        """See `Ledger.plans`: a query for each run, then all their tasks in batches."""
-        rows = [
+        """See `Ledger.plans`: a query for each run, and for each batch of its rows one read of their tasks."""
+        rows = (
             row
             for some in wanted
             for run_id in (run_ids(self.table, some.window) if some.run_ids is None else some.run_ids)
-            for row in self._rows(plans_partition(some.window, run_id), some.span)
-        ]
-        for start in range(0, len(rows), _KEYS_A_BATCH):
-            yield from self._with_tasks(rows[start : start + _KEYS_A_BATCH])
+            for row in self._rows(plans_partition(some.window, run_id), some)
+        )
+        while batch := list(islice(rows, _KEYS_A_BATCH)):
+            yield from self._with_tasks(batch)
+
+    def staged(self, run: Run, *, folded: bool = True) -> Iterator[StagedObject]:
+        """See `Ledger.staged`: one query, or two; an object's index stands in its plan's row."""
+        partition = plans_partition(run.window, run.run_id)
+        for lanes in (_FOLDS, _PAGES) if folded else (_PAGES,):
+            found = False
+            for staged in (plan.staged for plan in map(outline, self.table.query(partition, lanes)) if plan.staged):
+                found = True
+                yield staged
+            if found:
+                return
 
     def create_plan(self, lease: Lease, plan: Plan) -> None:
         """See `Ledger.create_plan`: one transaction over row, tasks, edges and fence.
@@ -91,7 +109,7 @@ class DynamoLedger(DynamoLeases):
             "ExpressionAttributeNames": {"#pk": "Pk", "#sent": "Sent"},
             "ExpressionAttributeValues": {":sent": sent},
         }
-        if not self._change("note sent tasks", lease, plan.page, update):
+        if not self._change("note sent tasks", lease, plan, update):
             raise LeaseLost(f"page {plan.page} is no longer this attempt's")
 
     def finish_plan(self, lease: Lease, plan: Plan) -> Plan:
@@ -101,31 +119,31 @@ class DynamoLedger(DynamoLeases):
             "ExpressionAttributeNames": {"#pk": "Pk", "#finished": "Finished", "#counts": "Counts", "#sent": "Sent"},
             "ExpressionAttributeValues": {":true": {"BOOL": True}, ":counts": _json(plan.counts.to_state())},
         }
-        if not self._change("finish plan", lease, plan.page, update):
+        if not self._change("finish plan", lease, plan, update):
             raise LeaseLost(f"page {plan.page} is no longer this attempt's to finish")
         return replace(plan, finished=True)
 
-    def _change(self, operation: str, lease: Lease, page: int, update: Mapping[str, Any]) -> bool:
+    def _change(self, operation: str, lease: Lease, plan: Plan, update: Mapping[str, Any]) -> bool:
         """Update the plan's row, in one transaction over row, edges and fence; whether the conditions held."""
         change = {
             "TableName": self.table.name,
-            "Key": _row_key(lease.run.window, lease.run.run_id, page),
+            "Key": _row_key(lease.run, plan.lane, plan.page),
             "ConditionExpression": "attribute_exists(#pk)",
             **update,
         }
         return self.table.write(operation, {"Update": change}, *self._still_held(lease)) is None
 
     def _still_held(self, lease: Lease) -> Iterator[Write]:
-        """Both edges are the execution's and not expired; the fence is this attempt's."""
+        """Both edges are held under the run's grant and not expired; the lane's fence is this attempt's."""
         for edge in lease.run.window.edges:
             yield {
                 "ConditionCheck": {
                     "TableName": self.table.name,
                     "Key": edge_key(edge),
-                    "ConditionExpression": "#holder = :holder AND #until > :now",
-                    "ExpressionAttributeNames": {"#holder": "Holder", "#until": "HeldUntil"},
+                    "ConditionExpression": "#grant = :grant AND #until > :now",
+                    "ExpressionAttributeNames": {"#grant": "Grant", "#until": "HeldUntil"},
                     "ExpressionAttributeValues": {
-                        ":holder": text(lease.run.execution_id),
+                        ":grant": text(lease.run.grant),
                         ":now": number(self.table.now()),
                     },
                 }
@@ -133,7 +151,7 @@ class DynamoLedger(DynamoLeases):
         yield {
             "ConditionCheck": {
                 "TableName": self.table.name,
-                "Key": fence_key(lease.run),
+                "Key": fence_key(lease.run, lease.lane),
                 "ConditionExpression": "#attempt = :attempt",
                 "ExpressionAttributeNames": {"#attempt": "Attempt"},
                 "ExpressionAttributeValues": {":attempt": text(lease.attempt)},
@@ -144,38 +162,45 @@ class DynamoLedger(DynamoLeases):
         """The plan's row, and the write of its tasks beside it, or none where they became an object first."""
         partition = plans_partition(lease.run.window, lease.run.run_id)
         row: Row = {
-            **key(partition, f"{PLAN_ROW}{plan.page:06}"),
+            **key(partition, f"{PLAN_ROW}{plan_name(plan.lane, plan.page)}"),
             "Attempt": text(lease.attempt),
             "Finished": {"BOOL": plan.finished},
             "NextToken": _json(plan.next_token),
             "Counts": _json(plan.counts.to_state()),
             "ExpiresAt": self.table.expiry(),
         }
-        moments = [version.moment for _, version in plan.members]
-        if moments:
-            row |= {"Low": text(min(moments)), "High": text(max(moments))}
+        if plan.tasks:
+            low, high = first_and_last(version for _, version in plan.members)
+            buckets = [bucket_of(task.group) for task in plan.tasks]
+            row |= {"Low": text(low), "High": text(high)}
+            row |= {"LowBucket": number(min(buckets)), "HighBucket": number(max(buckets))}
+        if plan.staged:
+            row |= {"StagedKey": text(plan.staged.key), "StagedIndex": {"B": pack(plan.staged)}}
         body = plan_codec.encode(plan.tasks)
         if len(body) > MAX_BODY_BYTES:
             row["BodyKey"] = text(f"plans/{hashlib.sha256(body).hexdigest()}")
             self.bodies.put_plan_body(row["BodyKey"]["S"], body)
             return row, []
         item = {
-            **key(partition, f"{_BODY}{plan.page:06}"),
+            **key(partition, f"{_BODY}{plan_name(plan.lane, plan.page)}"),
             "Tasks": {"B": body},
             "ExpiresAt": self.table.expiry(_BODY_OUTLIVES_ROW_SECONDS),
         }
         return row, [{"Put": {"TableName": self.table.name, "Item": item}}]
 
-    def _rows(self, partition: str, span: Span | None) -> list[Row]:
-        if span is None:
-            return self.table.query(partition, PLAN_ROW)
-        return self.table.query(
-            partition,
-            PLAN_ROW,
-            "#high >= :low AND #low <= :high",
-            {"#low": "Low", "#high": "High"},
-            {":low": text(span.low), ":high": text(span.high)},
-        )
+    def _rows(self, partition: str, wanted: PlansOf) -> Iterator[Row]:
+        conditions: list[str] = []
+        names: dict[str, str] = {}
+        values: dict[str, Row] = {}
+        if wanted.span is not None:
+            conditions.append("#high >= :low AND #low <= :high")
+            names |= {"#low": "Low", "#high": "High"}
+            values |= {":low": text(wanted.span.low), ":high": text(wanted.span.high)}
+        if wanted.buckets is not None:
+            conditions.append("#highBucket >= :first AND #lowBucket < :end")
+            names |= {"#lowBucket": "LowBucket", "#highBucket": "HighBucket"}
+            values |= {":first": number(wanted.buckets.start), ":end": number(wanted.buckets.stop)}
+        return self.table.query(partition, PLAN_ROW, " AND ".join(conditions) or None, names, values)
 
     def _with_tasks(self, rows: Sequence[Row]) -> Iterator[Plan]:
         """The plans of at most 100 rows, in their order, each decoded when it is asked for."""
@@ -193,8 +218,8 @@ class DynamoLedger(DynamoLeases):
             yield outline(row, plan_codec.decode(body))
 
 
-def _row_key(window: Window, run_id: str, page: int) -> Row:
-    return key(plans_partition(window, run_id), f"{PLAN_ROW}{page:06}")
+def _row_key(run: Run, lane: int, page: int) -> Row:
+    return key(plans_partition(run.window, run.run_id), f"{PLAN_ROW}{plan_name(lane, page)}")
 
 
 def _body_key(row: Row) -> Row:

@@ -2,12 +2,14 @@
 
 Items (`Pk`, `Sk`):
 
-- `edge#<hour>`, `lease`: which execution holds an hour's edge (`Holder`, `RunId`, `WindowStart`, until `HeldUntil`);
-- `fence#<run>`, `lane#0`: the run's current attempt (`Attempt`);
+- `edge#<hour>`, `lease`: which execution holds an hour's edge (`Holder`, `RunId`, `WindowStart`, until `HeldUntil`),
+  and the `Grant` under which its attempts work;
+- `fence#<run>`, `lane#<lane>`: the lane's current attempt (`Attempt`);
 - `window#<hour>`, `run#<run>`: a run of this window, and how it ended (`Outcome`, `Detail`) once that is known;
 - `execution#<id>`, `run`: the run and window that an execution worked on;
-- `plan#<hour>#<run>`, `row#<page>`: a plan's state, counts, next token and span of booking times;
-- `plan#<hour>#<run>`, `body#<page>`: its tasks, written in the same transaction; or the row names an object.
+- `plan#<hour>#<run>`, `row#<lane>#<page>`: a plan's state, counts and next token, the spans of its booking times and
+  buckets, and the index of a staged page's object;
+- `plan#<hour>#<run>`, `body#<lane>#<page>`: its tasks, written in the same transaction; or the row names an object.
 
 `ExpiresAt` is housekeeping, long after any redo: no condition relies on it.
 """
@@ -23,11 +25,15 @@ from functions.adapters.clients import describe, retries, translated
 from functions.domain.errors import TransientError
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Run
+from functions.domain.staging import unpack
 from functions.domain.task import Task
 from functions.domain.window import Window
 
 RETENTION_SECONDS: Final = 200 * 24 * 3600
+_ROWS_A_QUERY: Final = 250
+"""An answer of 1 MB, which DynamoDB would give, takes 15 MB as Python's objects."""
 _BATCH_ATTEMPTS: Final = 10
+_WRITE_ATTEMPTS: Final = 6
 _PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 2
 
@@ -49,21 +55,28 @@ class LedgerTable:
     def write(self, operation: str, *writes: Write) -> list[Row] | None:
         """Write all or nothing; None when written, else DynamoDB's reason for each write, where a condition failed.
 
+        Lanes share their run's edges, so their writes may meet: those are tried again after a pause.
+
         Raises:
-            TransientError: the reason is contention or throttling.
+            TransientError: the reason is contention or throttling, and still was after some pauses.
         """
-        with translated(operation):
-            try:
-                self.client.transact_write_items(TransactItems=list(writes))
-            except self.client.exceptions.TransactionCanceledException as error:
-                reasons: list[Row] = error.response.get("CancellationReasons", [])
-                codes = {reason.get("Code") for reason in reasons}
-                if "ConditionalCheckFailed" in codes:
-                    return reasons
-                if codes & _TRANSIENT_REASONS:
-                    raise TransientError(f"{operation}: {describe(error)}") from None
-                raise
-        return None
+        for attempt in range(_WRITE_ATTEMPTS):
+            if attempt:
+                _pause(attempt)
+            with translated(operation):
+                try:
+                    self.client.transact_write_items(TransactItems=list(writes))
+                except self.client.exceptions.TransactionCanceledException as error:
+                    reasons: list[Row] = error.response.get("CancellationReasons", [])
+                    codes = {reason.get("Code") for reason in reasons}
+                    if "ConditionalCheckFailed" in codes:
+                        return reasons
+                    if not codes & _TRANSIENT_REASONS:
+                        raise
+                    refused = describe(error)
+                else:
+                    return None
+        raise TransientError(f"{operation}: {refused}")
 
     def query(
         self,
@@ -72,19 +85,25 @@ class LedgerTable:
         condition: str | None = None,
         names: Mapping[str, str] | None = None,
         values: Mapping[str, Any] | None = None,
-    ) -> list[Row]:
+    ) -> Iterator[Row]:
         """Every row of a partition whose sort key has the prefix, in its order, read consistently."""
         request: dict[str, Any] = {"FilterExpression": condition} if condition else {}
-        with translated("query ledger"):
-            pages = self.client.get_paginator("query").paginate(
-                TableName=self.name,
-                KeyConditionExpression="#pk = :pk AND begins_with(#sk, :prefix)",
-                ExpressionAttributeNames={"#pk": "Pk", "#sk": "Sk", **(names or {})},
-                ExpressionAttributeValues={":pk": text(partition), ":prefix": text(prefix), **(values or {})},
-                ConsistentRead=True,
-                **request,
-            )
-            return [row for page in pages for row in page["Items"]]
+        pages = self.client.get_paginator("query").paginate(
+            TableName=self.name,
+            KeyConditionExpression="#pk = :pk AND begins_with(#sk, :prefix)",
+            ExpressionAttributeNames={"#pk": "Pk", "#sk": "Sk", **(names or {})},
+            ExpressionAttributeValues={":pk": text(partition), ":prefix": text(prefix), **(values or {})},
+            ConsistentRead=True,
+            PaginationConfig={"PageSize": _ROWS_A_QUERY},
+            **request,
+        )
+        reading = iter(pages)
+        while True:
+            with translated("query ledger"):
+                page = next(reading, None)
+            if page is None:
+                return
+            yield from page["Items"]
 
     def get(self, operation: str, keys: Sequence[Row]) -> Iterator[Row]:
         """The items of at most 100 keys, read consistently; asked for again while DynamoDB leaves some unprocessed.
@@ -95,9 +114,7 @@ class LedgerTable:
         request: dict[str, Any] = {self.name: {"Keys": list(keys), "ConsistentRead": True}}
         for attempt in range(_BATCH_ATTEMPTS):
             if attempt:
-                retries.add()
-                longest = min(_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
-                time.sleep(random.uniform(0, longest))  # noqa: S311 -- jitter is no secret
+                _pause(attempt)
             with translated(operation):
                 response = self.client.batch_get_item(RequestItems=request)
             yield from response["Responses"].get(self.name, ())
@@ -115,6 +132,13 @@ class LedgerTable:
         return number(self.now() + RETENTION_SECONDS + later)
 
 
+def _pause(attempt: int) -> None:
+    """Before a further attempt, counted."""
+    retries.add()
+    longest = min(_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
+    time.sleep(random.uniform(0, longest))  # noqa: S311 -- jitter is no secret
+
+
 def key(pk: str, sk: str) -> Row:
     """An item's key."""
     return {"Pk": text(pk), "Sk": text(sk)}
@@ -125,9 +149,9 @@ def edge_key(hour: str) -> Row:
     return key(f"edge#{hour}", "lease")
 
 
-def fence_key(run: Run) -> Row:
-    """The run's fence: one lane, since its pages are done one after the other."""
-    return key(f"fence#{run.run_id}", "lane#0")
+def fence_key(run: Run, lane: int) -> Row:
+    """The fence of a lane, whose pages are done one after the other."""
+    return key(f"fence#{run.run_id}", f"lane#{lane}")
 
 
 def execution_key(execution_id: str) -> Row:
@@ -153,15 +177,23 @@ def plans_partition(window: Window, run_id: str) -> str:
 PLAN_ROW: Final = "row#"
 
 
+def plan_name(lane: int, page: int) -> str:
+    """Where a plan stands among its run's, in the order of lanes and pages."""
+    return f"{lane:04}#{page:06}"
+
+
 def outline(row: Row, tasks: tuple[Task, ...] = ()) -> Plan:
     """The plan of a row, with the tasks that stand beside it."""
+    lane, page = row["Sk"]["S"].removeprefix(PLAN_ROW).split("#")
     return Plan(
-        page=int(row["Sk"]["S"].removeprefix(PLAN_ROW)),
+        page=int(page),
         tasks=tasks,
         next_token=json.loads(row["NextToken"]["S"]),
         counts=Counts.from_state(json.loads(row["Counts"]["S"])),
         finished=row["Finished"]["BOOL"],
         sent=frozenset(_ids(row["Sent"]["B"])) if "Sent" in row else frozenset(),
+        lane=int(lane),
+        staged=unpack(row["StagedKey"]["S"], row["StagedIndex"]["B"]) if "StagedKey" in row else None,
     )
 
 

@@ -1,15 +1,16 @@
 """The task-data bucket: the tasks' objects, the records set aside, and the bodies of plans too large for the ledger."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from functions.adapters.clients import translated
+from functions.adapters.multipart import ObjectWriter, at_once
 from functions.adapters.pool import each
 from functions.domain.booking import BadRecord
-from functions.domain.run import Run
-from functions.domain.task import NewTask, object_body
+from functions.domain.run import Progress, Run
+from functions.domain.task import NewTask, object_pieces
 from functions.domain.values import binary_text
 
 
@@ -21,28 +22,36 @@ class S3TaskData:
     bucket: str
 
     def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
-        """See `TaskData.upload`; a pool of threads writes them side by side."""
+        """See `TaskData.upload`; a pool of threads writes them side by side.
+
+        Documents that are read while they are uploaded are read for one task at a time, and outside the pool, whose
+        threads their reading may need.
+        """
 
         def put(new: NewTask) -> None:
-            before_each()
-            self._put(new.task.object_key, object_body(new, self.bucket))
+            self._put(new.task.object_key, object_pieces(new, self.bucket), before_each=before_each)
 
-        each(put, tasks)
+        each(put, [new for new in tasks if isinstance(new.documents, Sequence)])
+        for new in tasks:
+            if not isinstance(new.documents, Sequence):
+                put(new)
 
-    def set_aside(self, run: Run, page: int, records: Sequence[BadRecord]) -> None:
-        """See `TaskData.set_aside`: `RunId`, `WindowStart`, `Page`, `Records` of `Reason` and the typed `Record`."""
+    def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:
+        """See `TaskData.set_aside`: `RunId`, `WindowStart`, `Lane`, `Page`, `Records` of `Reason` and `Record`."""
         body = {
             "RunId": run.run_id,
             "WindowStart": run.window.start_text,
-            "Page": page,
+            "Lane": progress.lane,
+            "Page": progress.page,
             "Records": [{"Reason": record.reason, "Record": record.item} for record in records],
         }
         text = json.dumps(body, default=binary_text, sort_keys=True, allow_nan=False)
-        self._put(f"set-aside/{run.window.start:%Y-%m-%d/%H}/{run.run_id}/{page:06}.json", text.encode("ascii"))
+        place = f"{run.window.start:%Y-%m-%d/%H}/{run.run_id}/{progress.lane:04}-{progress.page:06}"
+        self._put(f"set-aside/{place}.json", [text.encode("ascii")])
 
     def put_plan_body(self, key: str, body: bytes) -> None:
         """Write the body of a plan that is too large for its row."""
-        self._put(key, body, "application/octet-stream")
+        self._put(key, [body], "application/octet-stream")
 
     def get_plan_body(self, key: str) -> bytes:
         """The body that `put_plan_body` wrote."""
@@ -50,6 +59,11 @@ class S3TaskData:
             content: bytes = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         return content
 
-    def _put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
-        with translated("PutObject"):
-            self.client.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
+    def _put(
+        self,
+        key: str,
+        pieces: Iterable[bytes],
+        content_type: str = "application/json",
+        before_each: Callable[[], None] = at_once,
+    ) -> None:
+        ObjectWriter(self.client, self.bucket, key, content_type, before_each).write(pieces)

@@ -92,8 +92,13 @@ def is_waiting(item: Item) -> bool:
     return item.get("RewardStatus") == WAITING
 
 
-def read_booking(item: Item, key_attributes: Sequence[str]) -> Booking | BadRecord:
+def read_booking(
+    item: Item, key_attributes: Sequence[str], date_attribute: str = DATE_ATTRIBUTE
+) -> Booking | BadRecord:
     """What a waiting record means, or the reason why it must be set aside.
+
+    `date_attribute` is the index's partition key: a date, in a sharded index followed by `#` and the shard, which is
+    where the record stands and no part of its version.
 
     Raises:
         ConfigurationError: the table's key attributes are not those of the settings.
@@ -110,7 +115,7 @@ def read_booking(item: Item, key_attributes: Sequence[str]) -> Booking | BadReco
             key_order=tuple(map(_comparable, key.values())),
             version=RecordVersion(
                 object_text(key),
-                item[DATE_ATTRIBUTE]["S"],
+                item[date_attribute]["S"].partition("#")[0],
                 _booking_time(item),
             ),
             document=_document(item),

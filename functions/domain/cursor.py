@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from functions.domain.errors import InvalidToken, TokenNotAdvancing
+from functions.domain.lane import Range
 from functions.domain.values import Item, binary_text
-from functions.domain.window import Window
 
 DATE_ATTRIBUTE: Final = "BookingDateUTC"
+"""The index's partition key, unless a deployment names another one."""
 TIME_ATTRIBUTE: Final = "BookingTimeUTC"
 
 Token: TypeAlias = dict[str, dict[str, str]]
@@ -42,10 +43,10 @@ def start_key(token: Token) -> dict[str, dict[str, Any]]:
     }
 
 
-def check_token(value: object, window: Window, key_attributes: Sequence[str]) -> Token | None:
-    """Accept a state's token only if this run's own query can have returned it.
+def check_token(value: object, keys: Range, key_attributes: Sequence[str], date_attribute: str) -> Token | None:
+    """Accept a state's token only if this lane's own query can have returned it.
 
-    It has exactly the key attributes of the table and the index, each of a key's type, this window's date and a time
+    It has exactly the key attributes of the table and the index, each of a key's type, this lane's date and a time
     within its bounds.  Absent, None and `{}` all mean: from the start.
 
     Raises:
@@ -55,14 +56,14 @@ def check_token(value: object, window: Window, key_attributes: Sequence[str]) ->
         return None
     if not isinstance(value, Mapping):
         raise InvalidToken("Token: expected an object of key attributes")
-    expected = {DATE_ATTRIBUTE, TIME_ATTRIBUTE, *key_attributes}
+    expected = {date_attribute, TIME_ATTRIBUTE, *key_attributes}
     if set(value) != expected:
         raise InvalidToken(f"Token: expected exactly the attributes {', '.join(sorted(expected))}")
     token = {name: _checked(name, value[name]) for name in value}
-    if token[DATE_ATTRIBUTE] != {"S": window.date}:
-        raise InvalidToken(f"Token.{DATE_ATTRIBUTE}: not the date of this run's window")
+    if token[date_attribute] != {"S": keys.date_key}:
+        raise InvalidToken(f"Token.{date_attribute}: not the date of this run's window")
     time = token[TIME_ATTRIBUTE].get("S")
-    if time is None or not window.low <= time <= window.high:
+    if time is None or not keys.low <= time <= keys.high:
         raise InvalidToken(f"Token.{TIME_ATTRIBUTE}: not within this run's window")
     return token
 

@@ -34,6 +34,10 @@ class Failure:
     message: str
     run: State
     progress: State
+    lane: State
+    """`Step` and `Lane` of the lane that failed; empty where none did."""
+    lane_start: Any
+    """The token that its execution was given."""
 
     @classmethod
     def of_state(cls, state: State) -> "Failure":
@@ -42,11 +46,25 @@ class Failure:
         A state without an error comes from a choice that found nothing to choose by.
         """
         caught = _mapping(state.get("Error"))
+        execution = _parsed(caught.get("Cause"))
+        lane: State = {}
+        lane_start = None
+        if "ExecutionArn" in execution:  # a lane's own execution failed: its description is the cause
+            caught = {
+                "Error": execution.get("Error") or f"Lane.{execution.get('Status')}",
+                "Cause": execution.get("Cause"),
+            }
+            given = _parsed(execution.get("Input"))
+            start = _mapping(given.get("Progress"))
+            lane = {"Step": given.get("Step"), "Lane": start.get("Lane")}
+            lane_start = start.get("Token")
         return cls(
             error=str(caught.get("Error", DispatchFailed.__name__)),
             message=_message_of(caught.get("Cause")) if caught else UNREADABLE,
             run=_mapping(state.get("Run")),
             progress=_mapping(state.get("Progress")),
+            lane=lane,
+            lane_start=lane_start,
         )
 
     @property
@@ -79,23 +97,32 @@ def subject_of(window_start: str | None, error: str) -> str:
 def text_of(detail: Mapping[str, Any]) -> str:
     """The failure as one message for whoever is on call."""
     piece = "chunk" if detail.get("Path") == Path.FULL else "page"
-    page, totals = detail.get("Page"), _mapping(detail.get("Totals"))
+    page, lane, totals = detail.get("Page"), detail.get("Lane"), _mapping(detail.get("Totals"))
+    at = f"{piece} {page}" if page else "one of its lanes" if totals else "the start, nothing was read"
+    if lane is not None:
+        at += f" of lane {lane} ({detail.get('Step')})"
     lines = [
         f"Window:     {detail.get('WindowStart', 'unknown')} to {detail.get('WindowEnd', 'unknown')}",
         f"Run:        {detail.get('RunId', 'none was planned')}",
         f"Execution:  {detail.get('Execution')}",
-        f"Failed at:  {f'{piece} {page}' if page else 'the start, nothing was read'}",
+        f"Failed at:  {at}",
         f"Error:      {detail.get('Error')}: {detail.get('Message')}",
     ]
     if totals:
-        lines += [
-            "",
-            f"Dispatched before that {piece}: {totals.get('Tasks')} tasks with {totals.get('Dispatched')} records.",
-        ]
+        before = f"before that {piece}" if page and lane is None else "so far"
+        lines += ["", f"Dispatched {before}: {_some(totals, 'Tasks')} with {_some(totals, 'Dispatched', 'record')}."]
         if piece == "page":
-            lines += [f"Read before that page: {totals.get('Evaluated')} records on {totals.get('Pages')} pages."]
-        lines += [f"Not dispatched: whatever of this {piece} was not sent yet, and every {piece} after it."]
+            lines += [f"Read {before}: {_some(totals, 'Evaluated', 'record')} on {_some(totals, 'Pages')}."]
+        rest = f"whatever of this {piece} was not sent yet, and every {piece} after it"
+        lines += [f"Not dispatched: {rest if page and lane is None else 'everything else'}."]
     return "\n".join([*lines, "", *_how_to_go_on(detail.get("WindowEnd"))])
+
+
+def _some(totals: State, name: str, noun: str | None = None) -> str:
+    """A count with its noun, e.g. `1 task`."""
+    count = totals.get(name, 0)
+    noun = noun or name.lower().removesuffix("s")
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _how_to_go_on(window_end: Any) -> list[str]:
@@ -111,13 +138,22 @@ def _how_to_go_on(window_end: Any) -> list[str]:
 def _message_of(cause: Any) -> str:
     """The text of a function's error; its stack trace stays in the function's log."""
     text = cause if isinstance(cause, str) else ""
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        parsed = None
+    parsed = _json_of(text)
     if isinstance(parsed, dict):
         text = str(parsed.get("errorMessage") or "")
     return text[:MAX_MESSAGE]
+
+
+def _parsed(value: Any) -> State:
+    """The object that is given, as such or as JSON; empty where it is none."""
+    return _mapping(_json_of(value) if isinstance(value, str) else value)
+
+
+def _json_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _mapping(value: Any) -> State:

@@ -29,6 +29,11 @@ def is_clear_true(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
+def groups_by_window(text: str) -> bool:
+    """Only the word window asks for groups of the whole window; anything else means groups of each page."""
+    return text.strip().lower() == "window"
+
+
 def page_size_of(text: str) -> int:
     """The page size that a parameter means: 1000 if it is no positive integer, at most `MAX_PAGE_SIZE`."""
     return min(_whole_number(text) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)

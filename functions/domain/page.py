@@ -20,13 +20,15 @@ class QueryPage:
     """DynamoDB's ScannedCount, never the number of items."""
 
 
-def sort_out(items: Iterable[Item], key_attributes: Sequence[str]) -> tuple[list[Booking], list[BadRecord]]:
+def sort_out(
+    items: Iterable[Item], key_attributes: Sequence[str], date_attribute: str
+) -> tuple[list[Booking], list[BadRecord]]:
     """The waiting records, in the order read: those that can be dispatched, and those that must be set aside."""
     bookings: list[Booking] = []
     bad: list[BadRecord] = []
     for item in items:
         if is_waiting(item):
-            record = read_booking(item, key_attributes)
+            record = read_booking(item, key_attributes, date_attribute)
             if isinstance(record, Booking):
                 bookings.append(record)
             else:

@@ -5,19 +5,20 @@ have been sent, so its task is taken as it is.  An attempt that fails half-way n
 Source: docs/contract.md, "Plan and lease".
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from functions.domain.booking import Booking, Member
 from functions.domain.cursor import Token
 from functions.domain.run import Counts
+from functions.domain.staging import StagedObject
 from functions.domain.task import NewTask, Task, compose, distinct_groups
 from functions.domain.window import Window
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One page of one run."""
+    """One page of one lane of a run; without its tasks it is what the journal tells of the page."""
 
     page: int
     tasks: tuple[Task, ...]
@@ -27,6 +28,9 @@ class Plan:
     """All its tasks were sent."""
     sent: frozenset[str] = frozenset()
     """The ids of those tasks that were sent, as an attempt that failed half-way noted them."""
+    lane: int = 0
+    staged: StagedObject | None = None
+    """Where the page's records lie until they are merged; of a page that was staged, not dispatched."""
 
     @property
     def unsent(self) -> tuple[Task, ...]:
@@ -62,11 +66,15 @@ class Settled:
     Plans are taken in one by one, and nothing is kept of them but what concerns these records.
     """
 
-    asked: frozenset[Member] = frozenset()
+    asked: Container[Member] = frozenset()
     dispatched: set[Member] = field(default_factory=set)
     in_doubt: dict[Member, Task] = field(default_factory=dict)
     task_ids: set[str] = field(default_factory=set)
     """The ids of the tasks that were sent."""
+
+    def knows(self, member: Member) -> bool:
+        """Whether the record was dispatched, or is in a task that may have been sent."""
+        return member in self.dispatched or member in self.in_doubt
 
     def add(self, plan: Plan) -> list[Task]:
         """Take in one plan; return the tasks that it leaves in doubt.  A task that was sent outweighs one in doubt."""
@@ -101,20 +109,51 @@ class Composition:
         """All tasks in the order of sending: what was in doubt first, since it is older."""
         return *self.carried, *(new.task for new in self.new)
 
+    @property
+    def counts(self) -> Counts:
+        """What these records count."""
+        return Counts(
+            waiting=self.dispatched + self.already_dispatched,
+            dispatched=self.dispatched,
+            already_dispatched=self.already_dispatched,
+            groups=distinct_groups(self.tasks),
+            tasks=len(self.tasks),
+        )
 
-def settle(bookings: Iterable[Booking], settled: Settled, window: Window) -> Composition:
-    """Skip what was dispatched, take along the tasks in doubt as they are, compose tasks of the rest."""
-    carried: dict[str, Task] = {}
-    fresh: list[Booking] = []
-    covered = already = 0
-    for booking in bookings:
-        member = booking.member
-        if member in settled.dispatched:
-            already += 1
-        elif member in settled.in_doubt:
-            task = settled.in_doubt[member]
-            carried[task.task_id] = task
-            covered += 1
-        else:
-            fresh.append(booking)
-    return Composition(tuple(carried.values()), tuple(compose(fresh, window)), covered + len(fresh), already)
+
+def settle(
+    bookings: Iterable[Booking],
+    settled: Settled,
+    window: Window,
+    composed: Callable[[Iterable[Booking], Window], Iterable[NewTask]] = compose,
+) -> Composition:
+    """Skip what was dispatched, take along the tasks in doubt as they are, compose tasks of the rest.
+
+    No record is held here, so that what is held of them is up to `composed`.
+    """
+    sieve = _Sieve(settled)
+    new = tuple(composed(sieve.fresh(bookings), window))
+    dispatched = sieve.covered + sum(len(each.task.versions) for each in new)
+    return Composition(tuple(sieve.carried.values()), new, dispatched, sieve.already_dispatched)
+
+
+@dataclass(slots=True)
+class _Sieve:
+    settled: Settled
+    carried: dict[str, Task] = field(default_factory=dict)
+    covered: int = 0
+    """So many records are in the tasks carried along."""
+    already_dispatched: int = 0
+
+    def fresh(self, bookings: Iterable[Booking]) -> Iterator[Booking]:
+        """Let those through that no plan knows, and note the others."""
+        for booking in bookings:
+            member = booking.member
+            if member in self.settled.dispatched:
+                self.already_dispatched += 1
+            elif member in self.settled.in_doubt:
+                task = self.settled.in_doubt[member]
+                self.carried[task.task_id] = task
+                self.covered += 1
+            else:
+                yield booking

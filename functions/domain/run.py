@@ -8,27 +8,35 @@ import operator
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, fields
 from enum import StrEnum
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from functions.domain.budget import PAGE_LEASE_SECONDS, WINDOW_LEASE_SECONDS
 from functions.domain.cursor import Token
 from functions.domain.errors import ConfigurationError
+from functions.domain.lane import Range, ranges_of
 from functions.domain.window import Window
 
 State: TypeAlias = Mapping[str, Any]
+
+DEFAULT_PAGE_BUDGET: Final = 2000
+"""An execution holds 25,000 history events, and a page takes seven of them."""
 _Kind = TypeVar("_Kind")
 
 
 class Path(StrEnum):
-    """How a run reads its window."""
+    """How a run reads its window, and what it groups."""
 
     FULL = "full"
+    """All at once, in memory; groups are the window's."""
     PAGED = "paged"
+    """Page by page; groups are each page's."""
+    GROUPED = "grouped"
+    """Page by page, staged and merged; groups are the window's."""
 
     @property
     def lease_seconds(self) -> int:
         """How long a lease lasts that is renewed for one call of this path's function."""
-        return PAGE_LEASE_SECONDS if self is Path.PAGED else WINDOW_LEASE_SECONDS
+        return WINDOW_LEASE_SECONDS if self is Path.FULL else PAGE_LEASE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Deployment:
+    """What a deployment fixes for all its runs."""
+
+    shards: int = 0
+    concurrency: int = 1
+    page_budget: int = DEFAULT_PAGE_BUDGET
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseOwner:
     """An execution that works on a run of a window."""
 
@@ -94,6 +111,32 @@ class Run:
     """The fields of the input: what was given outweighs what a resumed run had."""
     redrives: int = 0
     """How often this execution had been redriven when it last went on."""
+    slices: int = 1
+    """So many ranges of time are read side by side."""
+    shards: int = 0
+    """So many partitions hold each date of the index; 0 where it is not sharded."""
+    concurrency: int = 1
+    """At most so many lanes are worked on side by side."""
+    page_budget: int = DEFAULT_PAGE_BUDGET
+    """After so many pages the next execution goes on, for an execution's history is bounded."""
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """What each of the lanes that query reads, by the lane's number."""
+        return ranges_of(self.window, self.slices, self.shards)
+
+    @property
+    def in_lanes(self) -> bool:
+        """Whether the run has lanes to lay out; else its one lane is the execution's own loop."""
+        return self.path is Path.GROUPED or (self.path is Path.PAGED and self.slices * max(self.shards, 1) > 1)
+
+    @property
+    def grant(self) -> str:
+        """Names the taking of the leases under which the run works; whoever works under an earlier one is superseded.
+
+        An execution takes them once when it begins, and once more whenever it is redriven.
+        """
+        return f"{self.execution_id}#{self.redrives}"
 
     @property
     def lease_owner(self) -> "LeaseOwner":
@@ -116,6 +159,11 @@ class Run:
             "Resume": self.resume,
             "Given": list(self.given),
             "Redrives": self.redrives,
+            "Slices": self.slices,
+            "Shards": self.shards,
+            "Concurrency": self.concurrency,
+            "PageBudget": self.page_budget,
+            "InLanes": self.in_lanes,
         }
 
     @classmethod
@@ -143,6 +191,10 @@ class Run:
             resume=field_of(state, "Resume", bool),
             given=tuple(field_of(state, "Given", list)),
             redrives=field_of(state, "Redrives", int),
+            slices=field_of(state, "Slices", int),
+            shards=field_of(state, "Shards", int),
+            concurrency=field_of(state, "Concurrency", int),
+            page_budget=field_of(state, "PageBudget", int),
         )
 
 
@@ -177,7 +229,7 @@ class Others:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: the page to do next, the token to read it from, and what the pages before it did."""
+    """How far a lane is: the page to do next, the token to read it from, and what the pages before it did."""
 
     page: int = 1
     token: Token | None = None
@@ -185,14 +237,21 @@ class Progress:
     stopped: bool = False
     """The kill switch was on before this page: nothing more is read until the run is resumed."""
     totals: Counts = Counts()
+    lane: int = 0
 
     def after(self, counts: Counts, next_token: Token | None) -> "Progress":
-        """The progress once this page is done: a run goes on exactly as long as there is a token."""
-        return Progress(self.page + 1, next_token, next_token is not None, totals=self.totals + counts)
+        """The progress once this page is done: a lane goes on exactly as long as there is a token."""
+        totals = self.totals + counts
+        return Progress(self.page + 1, next_token, next_token is not None, totals=totals, lane=self.lane)
+
+    def hands_over(self, page_budget: int) -> bool:
+        """Whether the next page is not this execution's any more."""
+        return self.has_more and self.page > 1 and (self.page - 1) % page_budget == 0
 
     def to_state(self) -> dict[str, Any]:
         """The state's `Progress`; `HasMore` is always there and always a boolean."""
         return {
+            "Lane": self.lane,
             "Page": self.page,
             "Token": self.token,
             "HasMore": self.has_more,
@@ -216,6 +275,7 @@ class Progress:
             has_more=field_of(state, "HasMore", bool),
             stopped=field_of(state, "Stopped", bool),
             totals=Counts.from_state(field_of(state, "Totals", Mapping)),  # type: ignore[type-abstract]  # only isinstance
+            lane=field_of(state, "Lane", int),
         )
 
 

@@ -6,12 +6,13 @@ Source: docs/contract.md, "Group and order" and "Task".
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from functions.domain.booking import Booking, Group, Member, RecordVersion, Route
 from functions.domain.values import quote
+from functions.domain.versions import SortedTexts, VersionPacker, blocks_of, version_text
 from functions.domain.window import Window
 
 JOB_NAMES: Final = {Route.POINT: "RewardPoint", Route.COUPON: "RewardCoupon"}
@@ -26,7 +27,7 @@ class Task:
     group: Group
     window: Window
     """The window whose run composed it; a neighbour's run may be the one that sends it."""
-    versions: tuple[RecordVersion, ...]
+    versions: Collection[RecordVersion]
 
     @property
     def members(self) -> Iterable[Member]:
@@ -40,8 +41,8 @@ class Task:
 
     @property
     def message_group(self) -> str:
-        """The FIFO message group: one for each member group, so its tasks are worked on in the order of sending."""
-        return _digest(self.group.text)
+        """See `message_group`."""
+        return message_group(self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,28 @@ class NewTask:
     """A task just composed, with the documents that its object will hold."""
 
     task: Task
-    documents: tuple[str, ...]
+    documents: Iterable[str]
+    """In the order of the versions; no sequence where they are too many to be held, and are read as they are needed."""
+
+
+def message_group(group: Group) -> str:
+    """The FIFO message group: one for each member group, so its tasks are worked on in the order of sending."""
+    return hashlib.sha256(group.text.encode("ascii")).hexdigest()
 
 
 def task_id(route: Route, group: Group, versions: Iterable[RecordVersion]) -> str:
     """SHA-256 of the route, the group and the set of record versions, and of nothing else."""
-    members = ",".join(sorted(f"[{v.key},{quote(v.date)},{quote(v.time)}]" for v in versions))
-    return _digest(f"[{quote(route)},{group.text},[{members}]]")
+    return _id_of(route, group, sorted(map(version_text, versions)))
+
+
+def _id_of(route: Route, group: Group, version_texts: Iterable[str]) -> str:
+    digest = hashlib.sha256(f"[{quote(route)},{group.text},[".encode("ascii"))
+    separator = ""
+    for some in blocks_of(version_texts):
+        digest.update((separator + ",".join(some)).encode("ascii"))
+        separator = ","
+    digest.update(b"]]")
+    return digest.hexdigest()
 
 
 def compose(bookings: Iterable[Booking], window: Window) -> list[NewTask]:
@@ -76,9 +92,43 @@ def _compose_one(group: Group, route: Route, members: list[Booking], window: Win
     return NewTask(task, tuple(booking.document for booking in members))
 
 
+def compose_streamed(
+    bookings: Iterable[Booking], window: Window, documents: Callable[[Route], Iterable[str]]
+) -> list[NewTask]:
+    """As `compose`, of the bookings of one group that come in order and are too many to be held.
+
+    `documents` gives those of a route in the same order, each time they are asked for.
+    """
+    packers: dict[Route, tuple[VersionPacker, SortedTexts]] = {}
+    group = None
+    for booking in bookings:
+        group = booking.group
+        if booking.route not in packers:
+            packers[booking.route] = VersionPacker(), SortedTexts()
+        versions, texts = packers[booking.route]
+        versions.add(booking.version)
+        texts.add(version_text(booking.version))
+    if group is None:
+        return []
+    return [
+        NewTask(Task(_id_of(route, group, texts), route, group, window, versions.packed()), documents(route))
+        for route, (versions, texts) in packers.items()
+    ]
+
+
 def object_body(new: NewTask, bucket: str) -> bytes:
     """The object at the task's key: its header fields and `Orders`, ASCII-only JSON."""
-    return f'{{{_header(new.task, bucket)},"Orders":[{",".join(new.documents)}]}}'.encode("ascii")
+    return b"".join(object_pieces(new, bucket))
+
+
+def object_pieces(new: NewTask, bucket: str) -> Iterator[bytes]:
+    """The object's body piece by piece, so that few documents are held at once."""
+    yield f'{{{_header(new.task, bucket)},"Orders":['.encode("ascii")
+    separator = ""
+    for some in new.documents:
+        yield f"{separator}{some}".encode("ascii")
+        separator = ","
+    yield b"]}"
 
 
 def message_body(task: Task, bucket: str) -> str:
@@ -93,10 +143,6 @@ def _header(task: Task, bucket: str) -> str:
         f'"WindowStart":{quote(task.window.start_text)},"WindowEnd":{quote(task.window.end_text)},'
         f'"Bucket":{quote(bucket)},"Key":{quote(task.object_key)},"OrderCount":{len(task.versions)}'
     )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def distinct_groups(tasks: Sequence[Task]) -> int:

@@ -31,5 +31,11 @@ def report_progress(run: Run, before: Progress, after: Progress) -> None:
         metrics.flush_metrics()
     logger.info(
         "dispatched",
-        extra={"RunId": run.run_id, "WindowStart": run.window.start_text, "Page": before.page, **counts},
+        extra={
+            "RunId": run.run_id,
+            "WindowStart": run.window.start_text,
+            "Lane": before.lane,
+            "Page": before.page,
+            **counts,
+        },
     )

@@ -11,11 +11,20 @@ from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import LedgerTable
 from functions.adapters.notifier import SnsNotifier
 from functions.adapters.parameters import SsmParameters
+from functions.adapters.staging import S3Staging
 from functions.adapters.task_data import S3TaskData
 from functions.adapters.task_queues import SqsTaskQueues
 from functions.domain.booking import Route
 from functions.domain.flags import GROUPING, PAGE_SIZE, PAGINATION_ENABLED, SET_ASIDE_LIMIT, STOP, is_clear_true
-from functions.settings import DispatchSettings, LedgerSettings, NotifierSettings, ParameterSettings, load
+from functions.domain.run import Deployment
+from functions.settings import (
+    DispatchSettings,
+    LedgerSettings,
+    NotifierSettings,
+    ParameterSettings,
+    StagingSettings,
+    load,
+)
 from functions.usecases.ports import Dispatch
 
 
@@ -30,6 +39,13 @@ def parameters() -> SsmParameters:
         SET_ASIDE_LIMIT: settings.set_aside_limit_parameter,
     }
     return SsmParameters(client("ssm"), names)
+
+
+@functools.cache
+def deployment() -> Deployment:
+    """What the deployment fixes for all its runs."""
+    settings = load(ParameterSettings)
+    return Deployment(settings.booking_shards, settings.lane_concurrency, settings.page_budget)
 
 
 @functools.cache
@@ -55,8 +71,14 @@ def notifier() -> SnsNotifier:
 
 
 @functools.cache
+def staging() -> S3Staging:
+    """Of the functions that stage records, merge them or delete them."""
+    return S3Staging(client("s3"), load(StagingSettings).task_data_bucket_name)
+
+
+@functools.cache
 def dispatch() -> Dispatch:
-    """Of the functions that read bookings and dispatch them."""
+    """Of the functions that read bookings or dispatch them."""
     settings = load(DispatchSettings)
     dynamodb, bucket = client("dynamodb"), settings.task_data_bucket_name
     task_data = S3TaskData(client("s3"), bucket)
@@ -64,11 +86,17 @@ def dispatch() -> Dispatch:
     urls = {Route.POINT: settings.point_task_queue_url, Route.COUPON: settings.coupon_task_queue_url}
     return Dispatch(
         bookings=DynamoBookingIndex(
-            dynamodb, settings.booking_table_name, settings.booking_index_name, settings.booking_key_attributes
+            dynamodb,
+            settings.booking_table_name,
+            settings.booking_index_name,
+            settings.booking_key_attributes,
+            settings.booking_date_attribute,
+            settings.booking_shards,
         ),
         ledger=DynamoLedger(ledger_table(), task_data),
         task_data=task_data,
         task_queues=SqsTaskQueues(client("sqs"), urls, bucket),
+        staging=staging(),
         stop=lambda: is_clear_true(switch.read().get(STOP, "")),
         clock=time.time,
     )

@@ -9,7 +9,7 @@ from functions.domain.booking import BadRecord
 from functions.domain.budget import CALL_SECONDS
 from functions.domain.errors import DispatcherError, LeaseLost, TooManyBadRecords, TransientError
 from functions.domain.plan import Plan
-from functions.domain.run import Counts, Run
+from functions.domain.run import Progress, Run
 from functions.domain.task import NewTask
 from functions.usecases.ports import Dispatch
 
@@ -20,14 +20,14 @@ CONFIRMED_SECONDS: Final = 2
 class Attempt:
     """One invocation at work under its lease; `deadline` (epoch seconds) is when Lambda will end it."""
 
-    def __init__(self, dispatch: Dispatch, run: Run, deadline: float) -> None:
-        """Renew the run's leases and supersede the attempt before.
+    def __init__(self, dispatch: Dispatch, run: Run, deadline: float, lane: int = 0) -> None:
+        """Renew the run's leases and supersede the attempt before in this lane.
 
         Raises:
             LeaseLost: the run no longer holds its window.
         """
         self.dispatch = dispatch
-        self.lease = dispatch.ledger.renew(run)
+        self.lease = dispatch.ledger.renew(run, lane)
         self._deadline = deadline
         self._confirmed = dispatch.clock()
 
@@ -84,13 +84,22 @@ class Attempt:
                 self.dispatch.ledger.note_sent(self.lease, plan)
 
 
-def set_aside(dispatch: Dispatch, run: Run, page: int, bad: Sequence[BadRecord], totals: Counts) -> None:
-    """Write the bad records with their reasons, then hold the run to its limit.
+def set_aside(dispatch: Dispatch, run: Run, progress: Progress, bad: Sequence[BadRecord]) -> None:
+    """Write a page's bad records with their reasons, then hold the lane to the run's limit.
 
     Raises:
-        TooManyBadRecords: the run has set aside more than its limit; nothing of this page was planned or sent.
+        TooManyBadRecords: more than the limit were set aside; nothing of this page was planned or sent.
     """
     if bad and not run.dry_run:
-        dispatch.task_data.set_aside(run, page, bad)
-    if totals.set_aside + len(bad) > run.set_aside_limit:
-        raise TooManyBadRecords(f"{totals.set_aside + len(bad)} records set aside, limit {run.set_aside_limit}")
+        dispatch.task_data.set_aside(run, progress, bad)
+    hold_to_limit(run, progress.totals.set_aside + len(bad))
+
+
+def hold_to_limit(run: Run, set_aside: int) -> None:
+    """Refuse a run that has set aside more records than its limit allows.
+
+    Raises:
+        TooManyBadRecords: as named.
+    """
+    if set_aside > run.set_aside_limit:
+        raise TooManyBadRecords(f"{set_aside} records set aside, limit {run.set_aside_limit}")

@@ -4,21 +4,15 @@ Source: docs/contract.md, "Plan and lease".
 """
 
 from dataclasses import replace
-from typing import Final
 
-from functions.domain.cursor import Token, check_token
-from functions.domain.errors import ConfigurationError
+from functions.domain.cursor import Token
 from functions.domain.page import sort_out
 from functions.domain.plan import Composition, Plan, settle
 from functions.domain.run import Counts, Others, Progress, Run
-from functions.domain.task import distinct_groups
 from functions.usecases.attempt import Attempt, set_aside
 from functions.usecases.look_up import look_up
 from functions.usecases.ports import Dispatch
-from functions.usecases.reading import read_page
-
-MAX_PAGES: Final = 3000
-"""An execution holds 25,000 history events and a page takes seven, so it ends near page 3,500."""
+from functions.usecases.reading import read_page, token_in
 
 
 def dispatch_page(run: Run, progress: Progress, others: Others, dispatch: Dispatch, deadline: float) -> Progress:
@@ -29,19 +23,19 @@ def dispatch_page(run: Run, progress: Progress, others: Others, dispatch: Dispat
     nothing is read, and the progress is stopped where it stands.  `deadline` is in epoch seconds.
 
     Raises:
-        InvalidToken, TokenNotAdvancing, TooManyBadRecords, LeaseLost, ConfigurationError, TransientError: as named.
+        InvalidToken, TokenNotAdvancing, TooManyBadRecords, LeaseLost, TransientError: as named.
     """
-    token = check_token(progress.token, run.window, dispatch.bookings.key_attributes)
+    token = token_in(run, progress, dispatch.bookings)
     if dispatch.stop():
-        return _stopped(run, progress, dispatch)
+        return stopped(run, progress, dispatch)
     if run.dry_run:
         composition, next_token, counts = _read(run, progress, token, others, dispatch)
         return progress.after(counts, next_token)
-    attempt = Attempt(dispatch, run, deadline)
-    plan = dispatch.ledger.read_plan(run, progress.page)
+    attempt = Attempt(dispatch, run, deadline, progress.lane)
+    plan = dispatch.ledger.read_plan(run, progress.page, progress.lane)
     if plan is None:
         composition, next_token, counts = _read(run, progress, token, others, dispatch)
-        plan = Plan(progress.page, composition.tasks, next_token, counts)
+        plan = Plan(progress.page, composition.tasks, next_token, counts, lane=progress.lane)
         attempt.decide(plan, composition.new)
     elif not plan.finished:
         plan = plan.without(look_up(dispatch.ledger, run, plan.page, others, plan.members))
@@ -50,9 +44,9 @@ def dispatch_page(run: Run, progress: Progress, others: Others, dispatch: Dispat
     return progress.after(plan.counts, plan.next_token)
 
 
-def _stopped(run: Run, progress: Progress, dispatch: Dispatch) -> Progress:
+def stopped(run: Run, progress: Progress, dispatch: Dispatch) -> Progress:
     """Stopped before this page; or behind it, where an attempt has finished it and its answer was lost."""
-    plan = None if run.dry_run else dispatch.ledger.read_plan(run, progress.page)
+    plan = None if run.dry_run else dispatch.ledger.read_plan(run, progress.page, progress.lane)
     if plan is None or not plan.finished:
         return replace(progress, stopped=True)
     following = progress.after(plan.counts, plan.next_token)
@@ -63,21 +57,10 @@ def _read(
     run: Run, progress: Progress, token: Token | None, others: Others, dispatch: Dispatch
 ) -> tuple[Composition, Token | None, Counts]:
     """Query the page, set its bad records aside, and compose what has to be sent."""
-    if progress.page > MAX_PAGES:
-        raise ConfigurationError(f"the window has more than {MAX_PAGES} pages: start anew with a larger page size")
-    page = read_page(run, token, dispatch)
-    bookings, bad = sort_out(page.items, dispatch.bookings.key_attributes)
-    set_aside(dispatch, run, progress.page, bad, progress.totals)
-    settled = look_up(dispatch.ledger, run, progress.page, others, [booking.member for booking in bookings])
+    page = read_page(run, progress.lane, token, dispatch)
+    bookings, bad = sort_out(page.items, dispatch.bookings.key_attributes, dispatch.bookings.date_attribute)
+    set_aside(dispatch, run, progress, bad)
+    settled = look_up(dispatch.ledger, run, progress.page, others, (booking.member for booking in bookings))
     composition = settle(bookings, settled, run.window)
-    counts = Counts(
-        pages=1,
-        evaluated=page.evaluated_count,
-        waiting=len(bookings) + len(bad),
-        dispatched=composition.dispatched,
-        already_dispatched=composition.already_dispatched,
-        set_aside=len(bad),
-        groups=distinct_groups(composition.tasks),
-        tasks=len(composition.tasks),
-    )
-    return composition, page.next_token, counts
+    read = Counts(pages=1, evaluated=page.evaluated_count, waiting=len(bad), set_aside=len(bad))
+    return composition, page.next_token, read + composition.counts

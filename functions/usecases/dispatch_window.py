@@ -10,10 +10,11 @@ from functions.domain.booking import BadRecord, Booking
 from functions.domain.cursor import Token
 from functions.domain.page import sort_out
 from functions.domain.plan import Composition, Plan, Settled, settle
-from functions.domain.run import Counts, Others, Progress, Run
-from functions.domain.task import NewTask, distinct_groups
+from functions.domain.run import Counts, Others, Path, Progress, Run
+from functions.domain.task import NewTask
 from functions.domain.values import Item
 from functions.usecases.attempt import Attempt, set_aside
+from functions.usecases.dispatch_page import dispatch_page
 from functions.usecases.look_up import look_up
 from functions.usecases.ports import Dispatch, PlansOf
 from functions.usecases.reading import read_page
@@ -27,19 +28,21 @@ def dispatch_window(run: Run, progress: Progress, others: Others, dispatch: Disp
 
     The plans are numbered chunks.  A retry settles the chunks that were decided, reads the window again and goes on
     with what stands in none of them.  The last chunk carries the counts of the reading; once it is decided nothing
-    is read again.  In a dry run the window is read and counted, and nothing is changed.  If the kill switch is on,
-    no further chunk is begun and the progress is stopped.  `deadline` is in epoch seconds.
+    is read again.  In a dry run the window is read and counted, and nothing is changed: also one of the other paths
+    whose run is laid out in lanes, for lanes are laid out by their plans.  If the kill switch is on, no further chunk
+    is begun and the progress is stopped.  `deadline` is in epoch seconds.
 
     Raises:
         TokenNotAdvancing, TooManyBadRecords, LeaseLost, ConfigurationError, TransientError: as named.
     """
     if dispatch.stop():
-        return _stopped(progress, list(_planned(run, dispatch)))
+        return _stopped(progress, [] if run.dry_run else list(_planned(run, dispatch)))
     if run.dry_run:
+        if run.path is Path.PAGED:
+            return _counted(run, progress, others, dispatch, deadline)
         reading = _read(run, dispatch)
         composition = settle(reading.bookings, _settled(reading, run, 1, others, dispatch), run.window)
-        counts = _chunk_counts(composition)
-        return progress.after(counts + reading.counts(composition.already_dispatched), None)
+        return progress.after(composition.counts + reading.counts, None)
     attempt = Attempt(dispatch, run, deadline)
     planned = list(_planned(run, dispatch))
     done = [_carried_out(plan, others, attempt) for plan in planned]
@@ -49,6 +52,19 @@ def dispatch_window(run: Run, progress: Progress, others: Others, dispatch: Disp
     if not _closed(done):
         return replace(progress, stopped=True, totals=totals)
     return progress.after(totals, None)
+
+
+def _counted(run: Run, progress: Progress, others: Others, dispatch: Dispatch, deadline: float) -> Progress:
+    """What the pages of all lanes would do, counted page by page; the first lane may have begun."""
+    counts = Counts()
+    for lane in range(len(run.ranges)):
+        following = progress if lane == progress.lane else Progress(lane=lane)
+        while following.has_more and not following.stopped:
+            following = dispatch_page(run, following, others, dispatch, deadline)
+        counts += following.totals
+        if following.stopped:
+            return replace(progress, stopped=True, totals=counts)
+    return replace(progress, has_more=False, totals=counts)
 
 
 def _stopped(progress: Progress, planned: list[Plan]) -> Progress:
@@ -71,15 +87,10 @@ class _Reading:
     bookings: list[Booking]
     bad: list[BadRecord]
 
-    def counts(self, already_dispatched: int) -> Counts:
+    @property
+    def counts(self) -> Counts:
         """What the reading adds to the counts of the chunks."""
-        return Counts(
-            pages=self.pages,
-            evaluated=self.evaluated,
-            waiting=already_dispatched + len(self.bad),
-            already_dispatched=already_dispatched,
-            set_aside=len(self.bad),
-        )
+        return Counts(pages=self.pages, evaluated=self.evaluated, waiting=len(self.bad), set_aside=len(self.bad))
 
 
 def _closed(done: Sequence[Plan]) -> bool:
@@ -96,18 +107,19 @@ def _carried_out(plan: Plan, others: Others, attempt: Attempt) -> Plan:
 
 def _read(run: Run, dispatch: Dispatch) -> _Reading:
     items: list[Item] = []
-    token: Token | None = None
     pages = evaluated = 0
-    while True:
-        pages += 1
-        page = read_page(run, token, dispatch)
-        evaluated += page.evaluated_count
-        items += page.items
-        token = page.next_token
-        if token is None:
-            break
-    bookings, bad = sort_out(items, dispatch.bookings.key_attributes)
-    set_aside(dispatch, run, 1, bad, Counts())
+    for lane in range(len(run.ranges)):
+        token: Token | None = None
+        while True:
+            pages += 1
+            page = read_page(run, lane, token, dispatch)
+            evaluated += page.evaluated_count
+            items += page.items
+            token = page.next_token
+            if token is None:
+                break
+    bookings, bad = sort_out(items, dispatch.bookings.key_attributes, dispatch.bookings.date_attribute)
+    set_aside(dispatch, run, Progress(), bad)
     return _Reading(pages, evaluated, bookings, bad)
 
 
@@ -126,16 +138,19 @@ def _dispatch_rest(reading: _Reading, planned: Sequence[Plan], others: Others, a
     for number, chunk in enumerate(chunks, start=1):
         if number > 1 and dispatch.stop():
             return
-        counts = _chunk_counts(chunk)
+        counts = chunk.counts
         if number == len(chunks):
-            counts += reading.counts(composition.already_dispatched)
+            counts += reading.counts
         plan = Plan(len(planned) + number, chunk.tasks, None, counts)
         attempt.decide(plan, chunk.new)
         yield attempt.carry_out(plan)
 
 
 def _chunks(composition: Composition) -> list[Composition]:
-    """The composition cut after every CHUNK_RECORDS records, at least one piece; the first takes what was in doubt."""
+    """The composition cut after every CHUNK_RECORDS records, at least one piece.
+
+    The first takes what was in doubt, the last counts what was dispatched already.
+    """
     cuts: list[list[NewTask]] = [[]]
     records = 0
     for new in composition.new:
@@ -143,17 +158,9 @@ def _chunks(composition: Composition) -> list[Composition]:
             cuts.append([])
             records = 0
         cuts[-1].append(new)
-        records += len(new.documents)
-    in_doubt = composition.dispatched - sum(len(new.documents) for new in composition.new)
-    chunks = [Composition((), tuple(cut), sum(len(new.documents) for new in cut), 0) for cut in cuts]
+        records += len(new.task.versions)
+    in_doubt = composition.dispatched - sum(len(new.task.versions) for new in composition.new)
+    chunks = [Composition((), tuple(cut), sum(len(new.task.versions) for new in cut), 0) for cut in cuts]
     chunks[0] = replace(chunks[0], carried=composition.carried, dispatched=chunks[0].dispatched + in_doubt)
+    chunks[-1] = replace(chunks[-1], already_dispatched=composition.already_dispatched)
     return chunks
-
-
-def _chunk_counts(chunk: Composition) -> Counts:
-    return Counts(
-        waiting=chunk.dispatched,
-        dispatched=chunk.dispatched,
-        groups=distinct_groups(chunk.tasks),
-        tasks=len(chunk.tasks),
-    )

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from functions.domain.errors import ConfigurationError, InvalidInput
+from functions.domain.errors import InvalidInput
 from functions.domain.execution import run_id_of
 from functions.domain.flags import (
     DEFAULT_PAGE_SIZE,
@@ -15,11 +15,13 @@ from functions.domain.flags import (
     PAGE_SIZE,
     PAGINATION_ENABLED,
     SET_ASIDE_LIMIT,
+    groups_by_window,
     is_clear_true,
     page_size_of,
     set_aside_limit_of,
 )
-from functions.domain.run import Path, Run, field_of
+from functions.domain.lane import MAX_RANGES, MAX_SLICES
+from functions.domain.run import Deployment, Path, Run, field_of
 from functions.domain.window import Window, parse_instant
 from functions.usecases.ports import Parameters
 
@@ -43,7 +45,8 @@ class RunInput(BaseModel):
     Data: str = ""
     PaginationEnabled: bool = False
     PageSize: int = Field(default=DEFAULT_PAGE_SIZE, ge=1, le=MAX_PAGE_SIZE)
-    Grouping: Literal["page"] = "page"
+    Grouping: Literal["page", "window"] = "page"
+    Slices: int = Field(default=1, ge=1, le=MAX_SLICES)
     DryRun: bool = False
     Resume: bool = False
 
@@ -56,14 +59,13 @@ class SenderData(BaseModel):
     ExecuteTime: str
 
 
-def plan_run(execution: Mapping[str, Any], parameters: Parameters) -> Run:
+def plan_run(execution: Mapping[str, Any], parameters: Parameters, deployment: Deployment) -> Run:
     """Read the execution's input, then the parameters, and fix what holds for the whole run.
 
     `execution` is the state machine's `$$.Execution`: `Input`, `Name` and `StartTime` are used.
 
     Raises:
         InvalidInput: the input breaks the contract; the message names the field, and nothing was read.
-        ConfigurationError: a parameter asks for what no run can do.
     """
     given = _validated(RunInput, execution.get("Input"), "")
     if given.DryRun and given.Resume:
@@ -74,12 +76,17 @@ def plan_run(execution: Mapping[str, Any], parameters: Parameters) -> Run:
     paged = is_clear_true(deployed.get(PAGINATION_ENABLED, ""))
     if "PaginationEnabled" in given.model_fields_set:
         paged = given.PaginationEnabled
-    if paged and deployed.get(GROUPING, "").strip() == "window" and "Grouping" not in given.model_fields_set:
-        raise ConfigurationError(f"{GROUPING}: grouping by window is not available")
+    by_window = groups_by_window(deployed.get(GROUPING, ""))
+    if "Grouping" in given.model_fields_set:
+        by_window = given.Grouping == "window"
+    path = (Path.GROUPED if by_window else Path.PAGED) if paged else Path.FULL
+    if given.Slices > 1 and path is Path.FULL:
+        raise InvalidInput("Slices: given without pagination; the full path reads its window at once")
+    if given.Slices * max(deployment.shards, 1) > MAX_RANGES:
+        raise InvalidInput(f"Slices: at most {MAX_RANGES // deployment.shards} with {deployment.shards} shards")
     page_size = page_size_of(deployed.get(PAGE_SIZE, ""))
     if "PageSize" in given.model_fields_set:
         page_size = given.PageSize
-    path = Path.PAGED if paged else Path.FULL
     execution_id = run_id_of(field_of(execution, "Name", str), started_at)
     return Run(
         run_id=execution_id,
@@ -94,6 +101,10 @@ def plan_run(execution: Mapping[str, Any], parameters: Parameters) -> Run:
         resume=given.Resume,
         given=tuple(sorted(given.model_fields_set)),
         redrives=int(execution.get("RedriveCount") or 0),
+        slices=given.Slices,
+        shards=deployment.shards,
+        concurrency=deployment.concurrency,
+        page_budget=deployment.page_budget,
     )
 
 

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 
 from functions.domain.booking import BadRecord
 from functions.domain.cursor import Token
+from functions.domain.lane import Range
 from functions.domain.page import QueryPage
 from functions.domain.plan import Plan
-from functions.domain.run import LeaseOwner, Others, Run, RunIds
+from functions.domain.run import LeaseOwner, Others, Progress, Run, RunIds
+from functions.domain.staging import StagedObject
 from functions.domain.task import NewTask, Task
 from functions.domain.window import Window
 
@@ -27,11 +29,12 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One attempt's right to plan and send for its run: valid until `held_until` (epoch seconds), or superseded."""
+    """One attempt's right to plan and send in its lane: valid until `held_until` (epoch seconds), or superseded."""
 
     run: Run
     attempt: str
     held_until: int
+    lane: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class JournalEntry:
     started_at: str
     path: str
     page_size: int
-    set_aside_limit: int
+    slices: int
+    shards: int
     outcome: str | None
     """How it ended; None while it runs, or where nobody saw it end."""
 
@@ -57,11 +61,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class PlansOf:
-    """Plans of some runs of a window (None: of all its runs) with a task in the span (None: with any, or with none)."""
+    """Plans of some runs of a window (None: of all its runs) with tasks in the span and in the buckets, where given."""
 
     window: Window
     run_ids: RunIds
     span: Span | None = None
+    buckets: range | None = None
 
 
 class BookingIndex(Protocol):
@@ -71,7 +76,15 @@ class BookingIndex(Protocol):
     def key_attributes(self) -> Sequence[str]:
         """The names of the table's primary key attributes, one or two."""
 
-    def query_page(self, window: Window, token: Token | None, page_size: int) -> QueryPage:
+    @property
+    def date_attribute(self) -> str:
+        """The name of the index's partition key attribute."""
+
+    @property
+    def shards(self) -> int:
+        """In how many partitions each date lies; 0 where the date alone is the key."""
+
+    def query_page(self, keys: Range, token: Token | None, page_size: int) -> QueryPage:
         """Read one page behind `token`, in the order of booking times; `page_size` bounds what is evaluated."""
 
 
@@ -81,21 +94,22 @@ class Leases(Protocol):
     def take(self, run: Run) -> Holder | None:
         """Take both edges of the run's window at once, or none; None if they are held now, else who holds the window.
 
-        Taking again what this execution holds already renews it.  The run stands in the journal from then on.
+        They are held under the run's grant.  Taking again what this execution holds already supersedes whoever works
+        under an earlier grant.  The run stands in the journal from then on.
 
         Raises:
             WindowBusy: a neighbouring window's run holds an edge.
         """
 
-    def renew(self, run: Run) -> Lease:
-        """Begin a new attempt: renew both edges and supersede the attempt before, in one call.
+    def renew(self, run: Run, lane: int = 0) -> Lease:
+        """Begin a new attempt: renew both edges and supersede the attempt before in this lane, in one call.
 
         Raises:
-            LeaseLost: the run no longer holds an edge.
+            LeaseLost: the run no longer holds an edge under its grant.
         """
 
     def confirm(self, lease: Lease) -> None:
-        """See that the execution still holds the window and that no later attempt has begun.
+        """See that the window is still held under the run's grant and that no later attempt has begun in the lane.
 
         Raises:
             LeaseLost: it does not, or one has.
@@ -114,8 +128,11 @@ class Journal(Protocol):
     def last_run(self, window: Window) -> JournalEntry | None:
         """The latest run of the window."""
 
-    def outlines(self, owner: LeaseOwner) -> list[Plan]:
-        """The plans of the owner's run by page, without their tasks."""
+    def outlines(self, owner: LeaseOwner) -> Iterator[Plan]:
+        """The plans of the owner's run by lane and page, without their tasks."""
+
+    def in_doubt(self, run: Run, others: Others) -> bool:
+        """Whether a plan of the other runs is unfinished."""
 
     def owner_of(self, execution_id: str, ended_at: float = math.inf) -> LeaseOwner | None:
         """What an execution worked on; None if it never held a window, or took it again after `ended_at`.
@@ -136,11 +153,17 @@ class Journal(Protocol):
 class Ledger(Leases, Protocol):
     """Plans, and the leases beside them: a plan is written only under its leases."""
 
-    def read_plan(self, run: Run, page: int) -> Plan | None:
-        """The plan of this run's page, read consistently; a finished one comes without its tasks."""
+    def read_plan(self, run: Run, page: int, lane: int = 0) -> Plan | None:
+        """The plan of this lane's page, read consistently; a finished one comes without its tasks."""
 
     def plans(self, *wanted: PlansOf) -> Iterator[Plan]:
-        """The plans that are wanted, each with its tasks, by run and page; one at a time, so that few are held."""
+        """The plans that are wanted, each with its tasks, by run, lane and page; one at a time: few are held."""
+
+    def staged(self, run: Run, *, folded: bool = True) -> Iterator[StagedObject]:
+        """The objects that hold the run's staged records, by lane and page: its folds if there are any, else its pages.
+
+        Its pages in any case, unless `folded`: folds are written side by side, and each is one of the pages.
+        """
 
     def create_plan(self, lease: Lease, plan: Plan) -> None:
         """Write the plan once, under the lease.  From here on this page is decided.
@@ -170,11 +193,27 @@ class TaskData(Protocol):
     def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
         """Write every task's object; on return all of them exist.  The first failure starts no further upload.
 
-        `before_each` is called before each upload and stops them by raising.
+        `before_each` is called before each upload, or part of one, and stops them by raising.
         """
 
-    def set_aside(self, run: Run, page: int, records: Sequence[BadRecord]) -> None:
-        """Write the records with their reasons to the one object of this run's page."""
+    def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:
+        """Write the records with their reasons to the one object of this page of the lane."""
+
+
+class Staging(Protocol):
+    """The bucket's part that holds the records of a grouped run between reading and merging."""
+
+    def write(self, key: str, lines: Iterable[bytes]) -> StagedObject:
+        """Write the lines, which come sorted, as one object and return its index; memory is bounded, not by the lines.
+
+        Writing again replaces the object; the index that a plan holds is of the object that it was written with.
+        """
+
+    def read(self, objects: Sequence[StagedObject], buckets: range) -> Iterator[bytes]:
+        """All lines of these buckets in order, merged of all objects; memory is bounded, not by the lines."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects; one that is not there is no error."""
 
 
 class TaskQueues(Protocol):
@@ -212,6 +251,7 @@ class Dispatch:
     ledger: Ledger
     task_data: TaskData
     task_queues: TaskQueues
+    staging: Staging
     stop: Callable[[], bool]
     """Whether the kill switch is on, read fresh."""
     clock: Callable[[], float]

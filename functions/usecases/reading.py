@@ -1,17 +1,43 @@
 """One page after the other, and never the same one twice."""
 
-from functions.domain.cursor import Token, check_advance, check_token
+from dataclasses import replace
+from itertools import dropwhile
+
+from functions.domain.cursor import TIME_ATTRIBUTE, Token, check_advance, check_token
+from functions.domain.errors import ConfigurationError
+from functions.domain.lane import Range
 from functions.domain.page import QueryPage
-from functions.domain.run import Run
-from functions.usecases.ports import Dispatch
+from functions.domain.run import Progress, Run
+from functions.usecases.ports import BookingIndex, Dispatch
 
 
-def read_page(run: Run, token: Token | None, dispatch: Dispatch) -> QueryPage:
-    """Query the run's page that starts behind `token`.
+def token_in(run: Run, progress: Progress, index: BookingIndex) -> Token | None:
+    """The token that the lane's next page starts from, checked.
+
+    Raises:
+        InvalidToken: it is not one of this lane's own.
+    """
+    return _checked(progress.token, run.ranges[progress.lane], index)
+
+
+def read_page(run: Run, lane: int, token: Token | None, dispatch: Dispatch) -> QueryPage:
+    """Query the lane's page that starts behind `token`.
 
     Raises:
         TokenNotAdvancing, InvalidToken: the page's own token would read this part again, or another.
+        ConfigurationError: the index is sharded otherwise than when the run was planned, which would find nothing.
     """
-    page = dispatch.bookings.query_page(run.window, token, run.page_size)
-    check_advance(token, check_token(page.next_token, run.window, dispatch.bookings.key_attributes))
+    if run.shards != dispatch.bookings.shards:
+        raise ConfigurationError(
+            f"the run was planned for {run.shards} shards, the index has {dispatch.bookings.shards}: start anew"
+        )
+    keys = run.ranges[lane]
+    page = dispatch.bookings.query_page(keys, token, run.page_size)
+    check_advance(token, _checked(page.next_token, keys, dispatch.bookings))
+    if keys.excludes_low:
+        return replace(page, items=list(dropwhile(lambda item: item[TIME_ATTRIBUTE] == {"S": keys.low}, page.items)))
     return page
+
+
+def _checked(token: object, keys: Range, index: BookingIndex) -> Token | None:
+    return check_token(token, keys, index.key_attributes, index.date_attribute)

@@ -9,7 +9,7 @@ from functions.domain.execution import run_id_of
 from functions.domain.failure import subject_of, text_of
 from functions.domain.window import utc_text
 from functions.usecases.ports import Journal, Leases, Notifier
-from functions.usecases.take_leases import progress_of
+from functions.usecases.progress import Reached
 
 
 def record_end(change: Mapping[str, Any], leases: Leases, journal: Journal, notifier: Notifier) -> bool:
@@ -28,16 +28,16 @@ def record_end(change: Mapping[str, Any], leases: Leases, journal: Journal, noti
     leases.release(owner)
     if not journal.is_open(owner):
         return False
-    progress = progress_of(journal.outlines(owner))
+    reached = Reached(journal.outlines(owner))
+    progress = reached.lane(0)
     detail = {
         "Error": str(change["status"]),
         "Message": "The execution ended without reaching its failure branch.",
         "RunId": owner.run_id,
         "WindowStart": owner.window.start_text,
         "WindowEnd": owner.window.end_text,
-        "Page": progress.page,
-        "Token": progress.token,
-        "Totals": progress.totals.to_state(),
+        **({} if reached.in_lanes else {"Page": progress.page, "Token": progress.token}),
+        "Totals": reached.totals.to_state(),
         "Execution": str(change["executionArn"]),
     }
     notifier.notify(subject_of(owner.window.start_text, str(change["status"])), text_of(detail))

@@ -8,7 +8,7 @@ from functions.domain.errors import DispatcherError
 from functions.domain.failure import Failure, subject_of, text_of
 from functions.domain.run import LeaseOwner, Path, Run, State
 from functions.usecases.ports import Journal, Leases, Notifier
-from functions.usecases.take_leases import progress_of
+from functions.usecases.progress import Reached
 
 FAILED = "Failed"
 
@@ -44,14 +44,21 @@ def report_failure(
 
 
 def _chunks_done(failure: Failure, journal: Journal) -> dict[str, Any]:
-    """How far a run on the full path came: its state knows nothing of the chunks, its plans do."""
-    if failure.run.get("Path") != Path.FULL:
+    """How far a run came whose state knows nothing of its chunks or lanes: its plans do."""
+    full = failure.run.get("Path") == Path.FULL
+    if not (full or failure.lane or failure.run.get("InLanes")):
         return {}
     try:
-        progress = progress_of(journal.outlines(_owner(failure)))
+        reached = Reached(journal.outlines(_owner(failure)))
     except DispatcherError:
         return {}
-    return {"Page": progress.page, "Totals": progress.totals.to_state()}
+    lane = 0 if full else failure.lane.get("Lane")
+    at: dict[str, Any] = {"Page": None}
+    if lane is not None:
+        progress = reached.lane(lane)
+        token = failure.lane_start if progress.page == 1 else progress.token  # no plan says where a lane begins
+        at = {"Page": progress.page} if full else {"Page": progress.page, "Token": token}
+    return {**failure.lane, **at, "Totals": reached.totals.to_state()}
 
 
 def _owner(failure: Failure) -> LeaseOwner:

@@ -1,10 +1,13 @@
 """The end of a run that went well: give the window back and say what was done."""
 
+from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
-from functions.domain.run import Progress, Run
+from functions.domain.errors import DispatcherError
+from functions.domain.run import Path, Progress, Run
 from functions.domain.window import parse_instant
-from functions.usecases.ports import Journal, Leases
+from functions.usecases.ports import Journal, Leases, Staging
 from functions.usecases.take_leases import DISPATCHED
 
 STOPPED = "Stopped"
@@ -32,3 +35,20 @@ def summarize_run(run: Run, progress: Progress, leases: Leases, journal: Journal
         **({"Page": progress.page, "Token": progress.token} if progress.stopped else {}),
         "DurationSeconds": max(0, int(now) - parse_instant(run.started_at).seconds),
     }
+
+
+def delete_staged(
+    run: Run, progress: Progress, journal: Journal, staging: Staging, in_time: Callable[[], bool]
+) -> bool:
+    """Delete what a run staged that came to its end, while there is time; whether all is gone.
+
+    The bucket's lifecycle deletes the rest.
+    """
+    if run.path is not Path.GROUPED or run.dry_run or progress.stopped:
+        return True
+    try:
+        keys = (plan.staged.key for plan in journal.outlines(run.lease_owner) if plan.staged)
+        staging.delete(takewhile(lambda _: in_time(), keys))
+    except DispatcherError:
+        return False
+    return in_time()

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from functions.domain.plan import Plan
 from functions.domain.run import Others, Path, Progress, Run
 from functions.domain.window import utc_text
 from functions.usecases.ports import Holder, Journal, Leases
+from functions.usecases.progress import progress_of
 
 DISPATCHED = "Dispatched"
 """The outcome of a run that came to its end: nothing of it is left to go on with."""
@@ -36,8 +36,8 @@ def take_leases(run: Run, progress: Progress, leases: Leases, journal: Journal) 
     """Take the edges, and learn which other runs' plans must be looked at; a dry run takes nothing.
 
     A run that resumes takes the place of the window's last run, unless that came to its end, and goes on behind its
-    last finished page.  While the edges are held no other run can plan in this window or on its edges, so what is
-    learned here holds for the whole run.
+    last finished page.  A run in lanes goes on wherever its lanes' plans say, whoever lays them out.  While the edges
+    are held no other run can plan in this window or on its edges, so what is learned here holds for the whole run.
 
     Raises:
         WindowBusy: a neighbouring window's run holds an edge.
@@ -49,34 +49,28 @@ def take_leases(run: Run, progress: Progress, leases: Leases, journal: Journal) 
         if holder is not None:
             return Start(run, progress, holder, Others())
     if run.resume:
-        progress = progress_of(journal.outlines(run.lease_owner)) if run.path is Path.PAGED else Progress()
+        paged = run.path is Path.PAGED and not run.in_lanes
+        progress = progress_of(journal.outlines(run.lease_owner)) if paged else Progress()
         run = replace(run, resume=False)
     return Start(run, progress, None, journal.others(run))
-
-
-def progress_of(plans: list[Plan]) -> Progress:
-    """Where a paged run goes on: behind its finished pages, with what they counted.
-
-    A page that was planned and not finished is the next one: it is settled from its plan, never read again.
-    """
-    progress = Progress()
-    for plan in plans:
-        if not plan.finished:
-            break
-        progress = progress.after(plan.counts, plan.next_token)
-    return progress
 
 
 def _in_place_of_last(run: Run, journal: Journal) -> Run:
     """The window's last run under its own settings, but for what the input gave and the limit that holds now.
 
-    On another path that was asked for nothing can be gone on with: it is a new run, which skips what was dispatched.
+    On another path or in other lanes that were asked for, or with an index that is sharded anew, nothing can be gone on
+    with: it is a new run, which skips what was dispatched.
     """
     last = journal.last_run(run.window)
     if last is None or last.outcome == DISPATCHED:
         return run
     path = Path(last.path)
-    if "PaginationEnabled" in run.given and path is not run.path:
+    otherwise = {
+        "PaginationEnabled": (path is Path.FULL) is not (run.path is Path.FULL),
+        "Grouping": path is not run.path,
+        "Slices": last.slices != run.slices,
+    }
+    if last.shards != run.shards or any(otherwise[name] for name in otherwise if name in run.given):
         return run
     return replace(
         run,
@@ -85,4 +79,5 @@ def _in_place_of_last(run: Run, journal: Journal) -> Run:
         path=path,
         lease_seconds=path.lease_seconds,
         page_size=run.page_size if "PageSize" in run.given else last.page_size,
+        slices=last.slices,
     )

@@ -16,6 +16,7 @@ from functions.adapters.ledger_table import LedgerTable
 from functions.adapters.task_data import S3TaskData
 from functions.adapters.task_queues import SqsTaskQueues
 from functions.domain.booking import Route
+from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE
 from tests import engines
 from tests.contract.staged import INDEX, Clock, MakeIndex, fresh
 from tools.emulator import access
@@ -79,9 +80,9 @@ def dynamodb(engine: str, request: pytest.FixtureRequest, connect: Callable[[str
 def make_index() -> MakeIndex:
     """Create an empty bookings table with the given primary key, `{name: type}`, and its index."""
 
-    def make(dynamodb: Any, **key: str) -> DynamoBookingIndex:
+    def make(dynamodb: Any, date_attribute: str = DATE_ATTRIBUTE, **key: str) -> DynamoBookingIndex:
         key = key or {"RecordId": "S"}
-        index_key = ("BookingDateUTC", "BookingTimeUTC")
+        index_key = (date_attribute, TIME_ATTRIBUTE)
         name = fresh("bookings")
         _create_table(
             dynamodb,
@@ -92,7 +93,7 @@ def make_index() -> MakeIndex:
                 {"IndexName": INDEX, "KeySchema": _schema(index_key), "Projection": {"ProjectionType": "ALL"}}
             ],
         )
-        return DynamoBookingIndex(dynamodb, name, INDEX, tuple(key))
+        return DynamoBookingIndex(dynamodb, name, INDEX, tuple(key), date_attribute)
 
     return make
 

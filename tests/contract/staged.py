@@ -4,7 +4,7 @@ import io
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Barrier, get_ident
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -18,10 +18,11 @@ from urllib3.response import HTTPResponse
 
 from functions.adapters.bookings import DynamoBookingIndex
 from functions.adapters.ledger_table import Row, key
-from functions.domain.cursor import Token
+from functions.domain.cursor import DATE_ATTRIBUTE, Token
 from functions.domain.page import sort_out
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Path, Run
+from functions.domain.staging import StagedIndex, StagedObject, staged_line
 from functions.domain.task import NewTask, compose
 from functions.domain.values import AttributeValue, Item
 from functions.domain.window import Window
@@ -34,7 +35,10 @@ LEASE_SECONDS: Final = 390
 
 
 MakeIndex: TypeAlias = Callable[..., DynamoBookingIndex]
-"""Creates an empty bookings table by a client, with the given primary key: `make(client, Id="S", Rev="N")`."""
+"""Creates an empty bookings table by a client, with the given primary key: `make(client, Id="S", Rev="N")`.
+
+Its index is partitioned by `date_attribute`, where that is given.
+"""
 
 
 def fresh(kind: str) -> str:
@@ -70,7 +74,7 @@ def record(record_id: str, time: str = "15:30:00Z", date: str = "2026-09-17", **
 
 def composed(*items: Item) -> list[NewTask]:
     """The tasks of these records, all of which are good."""
-    bookings, bad = sort_out(items, ("RecordId",))
+    bookings, bad = sort_out(items, ("RecordId",), DATE_ATTRIBUTE)
     assert not bad, [each.reason for each in bad]
     return compose(bookings, WINDOW)
 
@@ -104,9 +108,30 @@ def a_run(
     )
 
 
-def a_plan(page: int, new: Iterable[NewTask] = (), next_token: Token | None = None) -> Plan:
+def a_plan(page: int, new: Iterable[NewTask] = (), next_token: Token | None = None, lane: int = 0) -> Plan:
     tasks = tuple(each.task for each in new)
-    return Plan(page, tasks, next_token, Counts(pages=1, tasks=len(tasks)))
+    return Plan(page, tasks, next_token, Counts(pages=1, tasks=len(tasks)), lane=lane)
+
+
+def a_staged_object(key: str = "staging/object", *members: str) -> StagedObject:
+    """The index of an object of one line for each of these members."""
+    index = StagedIndex()
+    items = (record(member, MemberId={"S": member}) for member in members)
+    bookings, _ = sort_out(items, ("RecordId",), DATE_ATTRIBUTE)
+    for _ in index.noting(map(staged_line, bookings)):
+        pass
+    return index.of(key)
+
+
+def taken_again(run: Run) -> Run:
+    """The run as its execution, redriven, takes its leases a second time."""
+    return replace(run, redrives=run.redrives + 1)
+
+
+def cancelled(*codes: str) -> "Step":
+    """A transaction that is cancelled for these reasons, one for each of its writes."""
+    reasons = [{"Code": code, "Message": "secret"} for code in codes]
+    return refusal("TransactionCanceledException", message="secret", CancellationReasons=reasons)
 
 
 class Call(NamedTuple):

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 import pytest
 
@@ -21,14 +22,19 @@ from functions.domain.errors import (
     InvalidToken,
     TransientError,
 )
+from functions.domain.lane import Range, ranges_of
 from functions.domain.page import QueryPage
+from functions.domain.run import Counts, Progress, Run
 from functions.domain.values import Item, value_text
 from functions.domain.window import Window
+from functions.usecases.ports import Dispatch
+from functions.usecases.reading import read_page, token_in
 from tests.contract.staged import (
     INDEX,
     WINDOW,
     MakeIndex,
     Step,
+    a_run,
     alter_answers,
     answer,
     calls_of,
@@ -39,7 +45,8 @@ from tests.contract.staged import (
     stage,
 )
 
-EIGHT: Final = Window(datetime(2026, 9, 17, 8, tzinfo=UTC))
+EIGHT: Final = ranges_of(Window(datetime(2026, 9, 17, 8, tzinfo=UTC)))[0]
+FIFTEEN: Final = ranges_of(WINDOW)[0]
 SEVEN_ROWS: Final = {
     **{f"late-{n}": "08:10:00Z" for n in range(5)},
     **{f"early-{n}": "08:05:00Z" for n in range(2)},
@@ -68,16 +75,39 @@ def put_seven(index: DynamoBookingIndex) -> None:
     put(index, *(record(name, time) for name, time in SEVEN_ROWS.items()))
 
 
-def pages(index: DynamoBookingIndex, window: Window, size: int, token: Token | None = None) -> Iterator[QueryPage]:
-    """The pages of a window as a run reads them: each token is checked, and has been text in the machine's state."""
-    for _ in range(20):
-        page = index.query_page(window, token, size)
+def whole(window: Window) -> Range:
+    """What the one lane of a run reads that is in one lane."""
+    (keys,) = ranges_of(window)
+    return keys
+
+
+def pages(index: DynamoBookingIndex, keys: Range, size: int, token: Token | None = None) -> Iterator[QueryPage]:
+    """The pages of a range as a lane reads them: each token is checked, and has been text in the machine's state."""
+    for _ in range(40):
+        page = index.query_page(keys, token, size)
         check_advance(token, page.next_token)
         yield page
         if page.next_token is None:
             return
-        token = check_token(json.loads(json.dumps(page.next_token)), window, index.key_attributes)
-    pytest.fail("the window did not end")
+        state = json.loads(json.dumps(page.next_token))
+        token = check_token(state, keys, index.key_attributes, index.date_attribute)
+    pytest.fail("the range did not end")
+
+
+def lane_by_lane(index: DynamoBookingIndex, run: Run, size: int) -> list[list[str]]:
+    """The records that each lane of a run reads, page by page and by the use cases' own reading."""
+    dispatch = cast("Dispatch", SimpleNamespace(bookings=replace(index, shards=run.shards)))
+    read: list[list[str]] = []
+    for lane in range(len(run.ranges)):
+        progress, found = Progress(lane=lane), list[str]()
+        while progress.has_more:
+            token = token_in(run, progress, index)
+            page = read_page(replace(run, page_size=size), lane, token, dispatch)
+            found += ids(page)
+            progress = progress.after(Counts(pages=1), json.loads(json.dumps(page.next_token)))
+            assert progress.page < 40
+        read.append(found)
+    return read
 
 
 def ids(*read: QueryPage) -> list[str]:
@@ -126,7 +156,7 @@ def test_the_whole_token_is_handed_back_unchanged_after_it_was_text(
     returned: list[Item] = []
     alter_answers(dynamodb, "Query", [lambda parsed: returned.append(parsed["LastEvaluatedKey"])] * len(keys))
     asked = calls_of(dynamodb)
-    read = [{name: item[name] for name in names} for page in pages(index, WINDOW, 1) for item in page.items]
+    read = [{name: item[name] for name in names} for page in pages(index, FIFTEEN, 1) for item in page.items]
     assert sorted(read, key=repr) == sorted(keys, key=repr)
     assert all(set(key) == {"BookingDateUTC", "BookingTimeUTC", *names} for key in returned)
     assert [call.params.get("ExclusiveStartKey") for call in asked] == [None, *returned]
@@ -143,10 +173,10 @@ def test_a_token_whose_row_was_deleted_meanwhile_still_says_where_to_go_on(index
 def test_one_megabyte_ends_a_page_before_its_size_does(engine: str, index: DynamoBookingIndex) -> None:
     put(index, *(record(f"R{n}", f"15:0{n}:00Z", Note={"S": "x" * 380_000}) for n in range(4)))
     fitting = 3 if engine == "dynalite" else 2  # dynalite still adds the row that crosses the limit
-    first = index.query_page(WINDOW, None, 100)
+    first = index.query_page(FIFTEEN, None, 100)
     assert first.next_token is not None
     assert (len(first.items), first.evaluated_count) == (fitting, fitting)
-    assert ids(first, *pages(index, WINDOW, 100, first.next_token)) == ["R0", "R1", "R2", "R3"]
+    assert ids(first, *pages(index, FIFTEEN, 100, first.next_token)) == ["R0", "R1", "R2", "R3"]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +199,7 @@ def test_a_window_reads_from_its_first_fraction_of_a_second_to_the_next_hour_inc
         *("15:59:59Z", "15:59:59.9999999Z", "16:00:00.5Z", "16:00:00Z", "16:00:01Z"),
     )
     put(index, *(record(f"R{n}", time) for n, time in enumerate(times)))
-    page = index.query_page(Window(WINDOW.start.replace(hour=hour)), None, 1000)
+    page = index.query_page(whole(Window(WINDOW.start.replace(hour=hour))), None, 1000)
     assert sorted(item["BookingTimeUTC"]["S"] for item in page.items) == sorted(read)
 
 
@@ -183,12 +213,111 @@ def test_the_last_window_of_a_day_ends_at_24_00_of_its_own_date(index: DynamoBoo
     )
     asked = calls_of(index.client)
     last = Window(datetime(2026, 9, 16, 23, tzinfo=UTC))
-    assert ids(index.query_page(last, None, 1000)) == ["first", "last"]
-    assert ids(index.query_page(last.next, None, 1000)) == ["midnight"]
+    assert ids(index.query_page(whole(last), None, 1000)) == ["first", "last"]
+    assert ids(index.query_page(whole(last.next), None, 1000)) == ["midnight"]
     assert [call.params["ExpressionAttributeValues"] for call in asked] == [
         {":date": {"S": "2026-09-16"}, ":low": {"S": "23:00:00"}, ":high": {"S": "24:00:00Z"}},
         {":date": {"S": "2026-09-17"}, ":low": {"S": "00:00:00"}, ":high": {"S": "01:00:00Z"}},
     ]
+
+
+SHARD: Final = "2026-09-17#3"
+
+
+def test_a_shard_of_a_date_is_read_as_a_date_is_and_its_token_is_handed_back_unchanged(
+    index: DynamoBookingIndex,
+) -> None:
+    put(index, *(record(name, time, SHARD) for name, time in SEVEN_ROWS.items()))
+    for other in ("2026-09-17", "2026-09-17#0", "2026-09-17#30", "2026-09-16#3"):
+        put(index, record(f"of {other}", "08:05:00Z", other))
+    keys = EIGHT._replace(date_key=SHARD)
+    asked = calls_of(index.client)
+    read = list(pages(index, keys, 3))
+    assert [len(page.items) for page in read] == [3, 3, 1]
+    assert sorted(ids(*read)) == sorted(SEVEN_ROWS)
+    assert [page.next_token and page.next_token["BookingDateUTC"] for page in read] == [{"S": SHARD}] * 2 + [None]
+    assert all(call.params["ExpressionAttributeValues"][":date"] == {"S": SHARD} for call in asked)
+
+
+def test_the_shards_of_a_date_together_are_its_rows_each_once(index: DynamoBookingIndex) -> None:
+    rows = {f"R{number:02}": f"15:{number:02}:00Z" for number in range(24)}
+    put(index, *(record(name, time, f"2026-09-17#{int(name[1:]) % 4}") for name, time in rows.items()))
+    run = replace(a_run(), slices=3, shards=5)
+    read = lane_by_lane(index, run, 2)
+    assert len(read) == 15
+    assert [read[shard * 3][0] for shard in range(4)] == ["R00", "R01", "R02", "R03"]
+    assert read[-3:] == [[], [], []]
+    assert sorted(itertools.chain(*read)) == sorted(rows)
+
+
+def test_the_partition_key_may_have_another_name(dynamodb: Any, make_index: MakeIndex) -> None:
+    index = make_index(dynamodb, date_attribute="BookingDateShard")
+    put(index, *(record(name, time, BookingDateShard={"S": SHARD}) for name, time in SEVEN_ROWS.items()))
+    put(index, record("without it", "08:05:00Z"))
+    read = list(pages(index, EIGHT._replace(date_key=SHARD), 3))
+    assert sorted(ids(*read)) == sorted(SEVEN_ROWS)
+    assert [set(page.next_token or ()) for page in read[:2]] == [{"RecordId", "BookingDateShard", "BookingTimeUTC"}] * 2
+
+
+BOUNDARY_SECOND: Final = {f"sharp-{number:02}": "15:20:00Z" for number in range(9)}
+"""Many bookings at the second at which two of three slices meet."""
+AROUND: Final = {
+    "fraction before": "15:19:59.9999999Z",
+    "second before": "15:19:59Z",
+    "at the text": "15:20:00",
+    "first fraction": "15:20:00.0000001Z",
+    "last fraction": "15:20:00.999Z",
+    "second behind": "15:20:01Z",
+    "start": "15:00:00",
+    "first": "15:00:00Z",
+    "last": "16:00:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("slices", "shards", "size"),
+    [(1, 0, 2), (3, 0, 1), (3, 0, 2), (3, 0, 5), (3, 0, 1000), (3, 2, 2), (3, 2, 1000), (120, 0, 2)],
+)
+def test_slices_together_are_exactly_the_window_however_its_pages_end(
+    index: DynamoBookingIndex, slices: int, shards: int, size: int
+) -> None:
+    rows = BOUNDARY_SECOND | AROUND
+    outside = {"before": "14:59:59.9Z", "behind": "16:00:00Z0", "behind too": "16:00:01Z"}
+    for number, (name, time) in enumerate((rows | outside).items()):
+        put(index, record(name, time, f"2026-09-17#{number % shards}" if shards else "2026-09-17"))
+    read = lane_by_lane(index, replace(a_run(), slices=slices, shards=shards), size)
+    assert len(read) == slices * max(shards, 1)
+    assert sorted(itertools.chain(*read)) == sorted(rows)
+
+
+def test_slices_meet_between_two_seconds_and_what_lies_at_the_text_there_is_the_earlier_ones(
+    index: DynamoBookingIndex,
+) -> None:
+    put(index, *(record(name, time) for name, time in (BOUNDARY_SECOND | AROUND).items()))
+    for size in (1, 1000):
+        first, second, third = lane_by_lane(index, replace(a_run(), slices=3), size)
+        assert set(first) == {"start", "first", "fraction before", "second before", "at the text"}
+        assert set(second) == {*BOUNDARY_SECOND, "first fraction", "last fraction", "second behind"}
+        assert third == ["last"]
+
+
+def test_a_slice_whose_bookings_all_lie_at_the_text_where_it_begins_is_empty_on_every_page(
+    index: DynamoBookingIndex,
+) -> None:
+    put(index, *(record(f"R{number}", "15:20:00") for number in range(5)))
+    for size in (1, 2, 5):
+        first, *others = lane_by_lane(index, replace(a_run(), slices=3), size)
+        assert sorted(first) == [f"R{number}" for number in range(5)]
+        assert others == [[], []]
+
+
+def test_the_slices_of_a_days_last_hour_end_at_24_00_of_its_own_date(index: DynamoBookingIndex) -> None:
+    times = {"first": "23:00:00Z", "cut": "23:30:00", "second": "23:30:00Z", "last": "23:59:59.9Z", "leap": "24:00:00Z"}
+    put(index, *(record(name, time) for name, time in times.items()), record("midnight", "00:00:00Z", "2026-09-18"))
+    late = Window(WINDOW.start.replace(hour=23))
+    halves = [["first", "cut"], ["second", "last", "leap"]]
+    assert lane_by_lane(index, replace(a_run(window=late), slices=2), 2) == halves
+    assert lane_by_lane(index, replace(a_run(window=late.next), slices=2), 2) == [["midnight"], []]
 
 
 def test_a_row_that_lacks_a_key_of_the_index_is_never_seen(index: DynamoBookingIndex) -> None:
@@ -196,7 +325,7 @@ def test_a_row_that_lacks_a_key_of_the_index_is_never_seen(index: DynamoBookingI
     for missing in ("BookingDateUTC", "BookingTimeUTC"):
         put(index, {name: value for name, value in record(missing).items() if name != missing})
     put(index, whole)
-    page = index.query_page(WINDOW, None, 1000)
+    page = index.query_page(FIFTEEN, None, 1000)
     assert (page.items, page.evaluated_count) == ([whole], 1)
 
 
@@ -212,12 +341,12 @@ def test_numbers_come_back_with_every_digit_and_in_one_spelling(index: DynamoBoo
         "-0": "0",
     }
     put(index, *(record(text, Amount={"N": text}) for text in spelled))
-    read = index.query_page(WINDOW, None, 1000).items
+    read = index.query_page(FIFTEEN, None, 1000).items
     assert {item["RecordId"]["S"]: value_text(item["Amount"]) for item in read} == spelled
 
 
 def test_an_empty_window_is_one_empty_page_without_a_token(index: DynamoBookingIndex) -> None:
-    page = index.query_page(WINDOW, None, 1000)
+    page = index.query_page(FIFTEEN, None, 1000)
     assert (list(page.items), page.next_token, page.evaluated_count) == ([], None, 0)
 
 
@@ -249,7 +378,7 @@ def test_the_evaluated_count_is_the_scanned_count_and_not_the_number_of_items(
         answer(200, Count=0, ScannedCount=3),
     ]
     stage(staged_index.client, "Query", answers)
-    read = [staged_index.query_page(WINDOW, None, 1000) for _ in answers]
+    read = [staged_index.query_page(FIFTEEN, None, 1000) for _ in answers]
     assert [(page.evaluated_count, len(page.items), page.next_token) for page in read] == [
         (5, 1, None),
         (4, 0, token),
@@ -258,9 +387,9 @@ def test_the_evaluated_count_is_the_scanned_count_and_not_the_number_of_items(
 
 
 @pytest.mark.parametrize("missing", [{"index_name": "no-such-index"}, {"table_name": "no-such-table"}], ids=str)
-def test_a_missing_table_or_index_is_a_configuration_error(index: DynamoBookingIndex, missing: dict[str, str]) -> None:
+def test_a_missing_table_or_index_is_a_configuration_error(index: DynamoBookingIndex, missing: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"^Query bookings: "):
-        replace(index, **missing).query_page(WINDOW, None, 1000)
+        replace(index, **missing).query_page(FIFTEEN, None, 1000)
 
 
 WHOLE_TOKEN: Final[Token] = {
@@ -281,7 +410,7 @@ WHOLE_TOKEN: Final[Token] = {
 def test_a_token_that_dynamodb_does_not_take_is_an_invalid_token(index: DynamoBookingIndex, token: Token) -> None:
     put(index, record("secret-record"))
     with pytest.raises(InvalidToken, match=r"^Query bookings: ValidationException \(request [\w-]+\)$"):
-        index.query_page(WINDOW, token, 1000)
+        index.query_page(FIFTEEN, token, 1000)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +460,7 @@ def test_a_failed_query_says_who_acts_and_holds_no_value_of_a_record(
 ) -> None:
     requests = stage(staged_index.client, "Query", itertools.repeat(step))
     with pytest.raises(kind) as raised:
-        staged_index.query_page(WINDOW, WHOLE_TOKEN, 1000)
+        staged_index.query_page(FIFTEEN, WHOLE_TOKEN, 1000)
     assert type(raised.value) is kind
     assert str(raised.value).startswith(message)
     assert "secret-record" not in str(raised.value)

@@ -18,13 +18,18 @@ import pytest
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.task_queues import SqsTaskQueues
 from functions.domain.booking import Route
+from functions.domain.cursor import Token
 from functions.domain.errors import ConfigurationError
-from functions.domain.run import Counts, Progress, Run
+from functions.domain.lane import FIRST_MERGE
+from functions.domain.run import Counts, Others, Path, Progress, Run
 from functions.domain.values import Item
 from functions.handlers import wiring
+from functions.handlers.page_task import PageTask
 from functions.usecases.attempt import CONFIRMED_SECONDS
 from functions.usecases.dispatch_page import dispatch_page
+from functions.usecases.merge_bucket import merge_bucket
 from functions.usecases.ports import Dispatch
+from functions.usecases.stage_page import stage_page
 from tests.contract.staged import WINDOW, MakeIndex, a_run, calls_of, fresh, record, refusal, sent, side_by_side, stage
 
 MOST_FOR_LEASES_AND_PLAN: Final = 8
@@ -45,6 +50,17 @@ class Cost(NamedTuple):
     """The operations for leases and plan, in their order."""
     switch: int = 1
     """Reads of the kill switch."""
+    staged: int = 0
+    """Reads of staged objects."""
+
+
+MERGED: Final[Token] = {"From": {"N": "0"}, "To": {"N": "256"}}
+"""All buckets, from their start."""
+
+
+def staging(run: Run, progress: Progress, _: Others, dispatch: Dispatch, deadline: float) -> Progress:
+    """Stage a page; what other runs did is asked when it is merged."""
+    return stage_page(run, progress, dispatch, deadline)
 
 
 class Page:
@@ -67,13 +83,14 @@ class Page:
     def set_the_switch(self, value: str) -> None:
         self._ssm.put_parameter(Name=os.environ["STOP_PARAMETER"], Value=value, Type="String", Overwrite=True)
 
-    def done_by(self, run: Run, page: int = 1) -> tuple[Counts, Cost]:
-        """Do a page of the run, from the window's start, under its leases, which are given back; its work and cost."""
+    def done_by(self, run: Run, page: int = 1, lane: int = 0, task: PageTask = dispatch_page) -> tuple[Counts, Cost]:
+        """Do a page of a lane, from its start, under the run's leases, which are given back; its work and cost."""
         assert self.dispatch.ledger.take(run) is None
         others = wiring.journal().others(run)
         self._calls.clear()
         try:
-            counts = dispatch_page(run, Progress(page), others, self.dispatch, time.time() + 300).totals
+            progress = Progress(page, token=MERGED if task is merge_bucket else None, lane=lane)
+            counts = task(run, progress, others, self.dispatch, time.time() + 300).totals
         finally:
             self.cost = self._cost()
             self.dispatch.ledger.release(run.lease_owner)
@@ -81,7 +98,7 @@ class Page:
 
     def _cost(self) -> Cost:
         operations = Counter(call.operation for call in self._calls)
-        of_others = ("PutObject", "SendMessageBatch", "GetParameters")
+        of_others = ("PutObject", "GetObject", "SendMessageBatch", "GetParameters")
         of_ledger = [call for call in self._calls if call.operation not in of_others]
         cost = Cost(
             queries=sum("IndexName" in call.params for call in self._calls),
@@ -89,6 +106,7 @@ class Page:
             sends=operations["SendMessageBatch"],
             ledger=[call.operation for call in of_ledger if "IndexName" not in call.params],
             switch=operations["GetParameters"],
+            staged=operations["GetObject"],
         )
         print(f"{cost}: {len(cost.ledger)} for leases and plan")  # noqa: T201 -- shown by pytest -rP
         assert len(cost.ledger) <= MOST_FOR_LEASES_AND_PLAN
@@ -108,6 +126,8 @@ def page(
         "BOOKING_TABLE_NAME": index.table_name,
         "BOOKING_INDEX_NAME": index.index_name,
         "BOOKING_KEY_ATTRIBUTES": json.dumps(index.key_attributes),
+        "BOOKING_DATE_ATTRIBUTE": index.date_attribute,
+        "BOOKING_SHARDS": "0",
         "LEDGER_TABLE_NAME": ledger.table.name,
         "TASK_DATA_BUCKET_NAME": queues.bucket,
         "POINT_TASK_QUEUE_URL": queues.urls[Route.POINT],
@@ -116,7 +136,7 @@ def page(
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    made_once = (wiring.dispatch, wiring.ledger_table)
+    made_once = (wiring.dispatch, wiring.ledger_table, wiring.staging)
     for each in made_once:
         each.cache_clear()
     yield Page(aws, index.table_name)
@@ -287,6 +307,43 @@ def test_a_decided_page_done_again_is_sent_and_not_queried_or_uploaded_again(pag
     counts, cost = page.done_by(run)
     assert (counts.dispatched, counts.tasks) == (24, 12)
     assert cost == Cost(queries=0, uploads=0, sends=2, ledger=[RENEW, READ, TASKS, FINISH])
+
+
+def test_a_page_of_a_lane_costs_what_one_of_a_run_in_one_lane_does(page: Page) -> None:
+    page.book(*bookings(12, "Point"), *bookings(3, "Point", "15:29:59Z"))
+    counts, cost = page.done_by(replace(a_run("first"), slices=2), lane=1)
+    assert (counts.evaluated, counts.tasks) == (24, 12)
+    assert cost == Cost(queries=1, uploads=12, sends=2, ledger=[RENEW, READ, CREATE, FINISH])
+
+
+def test_a_first_page_of_a_lane_looks_at_what_the_runs_other_lanes_took_along(page_with_both_edges: Page) -> None:
+    run = replace(a_run("first"), slices=2)
+    for lane, tasks in ((0, 1), (1, 13)):
+        counts, cost = page_with_both_edges.done_by(run, lane=lane)
+        assert (counts.already_dispatched, counts.tasks) == (2, tasks)
+        own, of_neighbour = [OF_RUN], [OF_RUN]
+        assert cost.ledger == [RENEW, READ, *own, *of_neighbour, TASKS, CREATE, FINISH]
+
+
+GROUPED: Final = replace(a_run("first"), path=Path.GROUPED)
+
+
+def test_a_staged_page_is_one_query_one_upload_and_three_calls_for_leases_and_plan(page: Page) -> None:
+    page.book(*bookings(12, "Point"), *bookings(2, "ECoupon"))
+    counts, cost = page.done_by(GROUPED, task=staging)
+    assert counts == Counts(pages=1, evaluated=28)
+    assert cost == Cost(queries=1, uploads=1, sends=0, ledger=[RENEW, READ, CREATE])
+    assert page.done_by(GROUPED, task=staging) == (counts, Cost(0, 0, 0, [RENEW, READ]))
+
+
+def test_a_chunk_of_a_merge_is_a_read_of_each_staged_object_and_two_queries_more_than_a_page(page: Page) -> None:
+    page.book(*bookings(12, "Point"), *bookings(2, "ECoupon"))
+    page.done_by(GROUPED, task=staging)
+    counts, cost = page.done_by(GROUPED, lane=FIRST_MERGE, task=merge_bucket)
+    assert (counts.dispatched, counts.groups, counts.tasks) == (28, 12, 14)
+    of_folds, of_pages = [OF_RUN], [OF_RUN]
+    ledger = [RENEW, READ, *of_folds, *of_pages, CREATE, FINISH]
+    assert cost == Cost(queries=0, uploads=14, sends=2 + 1, ledger=ledger, staged=1)
 
 
 def test_a_dry_run_is_its_query(page: Page) -> None:

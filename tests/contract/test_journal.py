@@ -12,9 +12,22 @@ from functions.adapters.journal import MAX_CARRIED, DynamoJournal, run_ids
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import run_key
 from functions.domain.errors import TransientError
+from functions.domain.lane import FIRST_FOLD, FIRST_MERGE, LAYOUT
+from functions.domain.plan import Plan
 from functions.domain.run import LeaseOwner, Others, Path, Run
 from functions.usecases.ports import JournalEntry
-from tests.contract.staged import WINDOW, a_plan, a_run, calls_of, limit_pages, members, read_timeout, refusal, stage
+from tests.contract.staged import (
+    WINDOW,
+    a_plan,
+    a_run,
+    a_staged_object,
+    calls_of,
+    limit_pages,
+    members,
+    read_timeout,
+    refusal,
+    stage,
+)
 
 RUN = a_run("20260917T160110Z-first", execution_id="execution-1")
 RESUMED = replace(RUN, execution_id="execution-2")
@@ -98,10 +111,11 @@ def test_the_last_run_is_the_one_that_started_last_with_what_it_was_decided_to_b
         started_at="2026-09-17T17:00:00Z",
         path=Path.FULL,
         page_size=7,
-        set_aside_limit=0,
+        slices=4,
+        shards=2,
     )
     begun(ledger, later, RUN, AFTER)
-    assert journal.last_run(WINDOW) == JournalEntry(later.run_id, "2026-09-17T17:00:00Z", "full", 7, 0, None)
+    assert journal.last_run(WINDOW) == JournalEntry(later.run_id, "2026-09-17T17:00:00Z", "full", 7, 4, 2, None)
 
 
 def test_a_run_that_another_execution_goes_on_with_keeps_its_start_and_loses_its_end(
@@ -113,7 +127,7 @@ def test_a_run_that_another_execution_goes_on_with_keeps_its_start_and_loses_its
     row = row_of(journal, RUN)
     assert not {"Outcome", "Detail"} & row.keys()
     assert (row["StartedAt"]["S"], row["ExecutionId"]["S"]) == (RUN.started_at, "execution-2")
-    assert journal.last_run(WINDOW) == JournalEntry(RUN.run_id, RUN.started_at, "paged", 1000, 100, None)
+    assert journal.last_run(WINDOW) == JournalEntry(RUN.run_id, RUN.started_at, "paged", 1000, 1, 0, None)
 
 
 def test_a_starter_that_finds_the_window_held_leaves_no_trace(ledger: DynamoLedger, journal: DynamoJournal) -> None:
@@ -132,17 +146,80 @@ def test_an_execution_leads_to_its_run_and_window(ledger: DynamoLedger, journal:
     assert journal.owner_of("execution-3") is None
 
 
-def test_outlines_are_the_runs_pages_in_order_without_their_tasks(ledger: DynamoLedger, journal: DynamoJournal) -> None:
-    ledger.take(RUN)
-    lease = ledger.renew(RUN)
-    plans = [a_plan(page, members(2)) for page in (1, 2, 10)]
-    for plan in reversed(plans):
+def planned(ledger: DynamoLedger, run: Run, *plans: Plan) -> None:
+    """Let a run take its window, write these plans, those that are finished as finished ones, and give it back."""
+    assert ledger.take(run) is None
+    for plan in plans:
+        lease = ledger.renew(run, plan.lane)
         ledger.create_plan(lease, plan)
-    ledger.finish_plan(lease, plans[0])
+    ledger.release(run.lease_owner)
+
+
+def test_outlines_are_the_runs_plans_by_lane_and_page_without_their_tasks(
+    ledger: DynamoLedger, journal: DynamoJournal
+) -> None:
+    staged = replace(a_plan(2, lane=3), finished=True, staged=a_staged_object("staging/page", "a", "b", "c"))
+    plans = [
+        *(a_plan(page, members(2)) for page in (1, 2, 10)),
+        replace(a_plan(1, members(1), lane=3), finished=True),
+        staged,
+        *(a_plan(1, lane=lane) for lane in (FIRST_FOLD - 1, FIRST_FOLD, FIRST_MERGE, LAYOUT)),
+    ]
+    planned(ledger, RUN, *reversed(plans))
     calls = calls_of(journal.table.client)
-    assert journal.outlines(RUN.lease_owner) == [replace(plan, tasks=(), finished=plan is plans[0]) for plan in plans]
-    assert journal.outlines(SECOND.lease_owner) == []
+    assert list(journal.outlines(RUN.lease_owner)) == [replace(plan, tasks=()) for plan in plans]
+    assert list(journal.outlines(SECOND.lease_owner)) == []
     assert [call.operation for call in calls] == ["Query"] * 2
+
+
+def test_outlines_are_read_a_page_of_the_query_at_a_time(ledger: DynamoLedger, journal: DynamoJournal) -> None:
+    planned(ledger, RUN, *(a_plan(page) for page in range(1, 6)))
+    limit_pages(journal.table.client, 2)
+    calls = calls_of(journal.table.client)
+    read = [(plan.page, len(calls)) for plan in journal.outlines(RUN.lease_owner)]
+    assert read == [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)]
+
+
+@pytest.mark.parametrize(
+    ("other", "others"),
+    [
+        pytest.param(SECOND, Others(own=("second",)), id="of this hour"),
+        pytest.param(SECOND, Others(own=None), id="of this hour, which had too many runs to name"),
+        pytest.param(BEFORE, Others(before=("before",)), id="of the hour before"),
+        pytest.param(AFTER, Others(after=("earlier", "after")), id="of the hour after"),
+    ],
+)
+def test_a_task_is_in_doubt_while_a_plan_of_another_run_is_unfinished(
+    ledger: DynamoLedger, journal: DynamoJournal, other: Run, others: Others
+) -> None:
+    finished = [replace(a_plan(page, members(1), lane=2), finished=True) for page in (1, 2, 3)]
+    planned(ledger, other, *finished)
+    assert journal.in_doubt(RUN, others) is False
+    planned(ledger, other, a_plan(4, members(1), lane=2))
+    limit_pages(journal.table.client, 2)
+    assert journal.in_doubt(RUN, others) is True
+
+
+@pytest.mark.parametrize("others", [Others(), Others(own=None)], ids=["alone", "not known to be alone"])
+def test_a_runs_own_unfinished_plan_leaves_nothing_in_doubt(
+    ledger: DynamoLedger, journal: DynamoJournal, others: Others
+) -> None:
+    planned(ledger, RUN, a_plan(1, members(1)))
+    calls = calls_of(journal.table.client)
+    assert journal.in_doubt(RUN, others) is False
+    assert [call.operation for call in calls] == ["Query"] * (others.own is None)
+
+
+def test_whether_a_task_is_in_doubt_is_asked_run_by_run_up_to_the_first_that_is(
+    ledger: DynamoLedger, journal: DynamoJournal
+) -> None:
+    planned(ledger, BEFORE, replace(a_plan(1, members(1)), finished=True))
+    planned(ledger, SECOND, a_plan(1, members(1)), a_plan(2, members(1)))
+    planned(ledger, AFTER, a_plan(1, members(1)))
+    calls = calls_of(journal.table.client)
+    assert journal.in_doubt(RUN, Others(("before",), ("second",), ("after",))) is True
+    asked = [call.params["ExpressionAttributeValues"][":pk"]["S"] for call in calls]
+    assert asked == ["plan#2026-09-17T14:00:00Z#before", "plan#2026-09-17T15:00:00Z#second"]
 
 
 def test_an_end_is_noted_once(ledger: DynamoLedger, journal: DynamoJournal) -> None:
@@ -180,7 +257,8 @@ def test_a_run_that_never_began_has_no_end(journal: DynamoJournal) -> None:
     [
         pytest.param("Query", lambda journal: journal.others(RUN), id="others"),
         pytest.param("Query", lambda journal: journal.last_run(WINDOW), id="last run"),
-        pytest.param("Query", lambda journal: journal.outlines(RUN.lease_owner), id="outlines"),
+        pytest.param("Query", lambda journal: list(journal.outlines(RUN.lease_owner)), id="outlines"),
+        pytest.param("Query", lambda journal: journal.in_doubt(RUN, Others(own=("second",))), id="in doubt"),
         pytest.param("GetItem", lambda journal: journal.owner_of("execution-1"), id="owner of"),
         pytest.param("UpdateItem", lambda journal: journal.conclude(RUN.lease_owner, "Failed", {}), id="conclude"),
     ],

@@ -1,5 +1,6 @@
 """Two runs never work on one hour's edge: leases on a real engine, by a staged clock."""
 
+import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -7,10 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from functions.adapters.clients import retries
 from functions.adapters.journal import DynamoJournal, run_ids
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import RETENTION_SECONDS, Row, edge_key, key, run_key, text
 from functions.adapters.pool import THREADS
+from functions.domain.budget import CALL_SECONDS
 from functions.domain.errors import DispatcherError, DispatchFailed, LeaseLost, TransientError, WindowBusy
 from functions.domain.run import Others, Run
 from functions.usecases.ports import Holder, Lease
@@ -22,11 +25,13 @@ from tests.contract.staged import (
     Step,
     a_run,
     calls_of,
+    cancelled,
     key_of,
     lost_answer,
     read_timeout,
     refusal,
     stage,
+    taken_again,
 )
 
 EXPIRY = NOW + LEASE_SECONDS
@@ -111,7 +116,7 @@ def test_a_holder_is_named_by_its_run_and_not_by_its_execution(ledger: DynamoLed
     assert ledger.take(SECOND) == Holder("first", EXPIRY)
 
 
-def test_taking_writes_edges_journal_and_fence_in_one_transaction(ledger: DynamoLedger) -> None:
+def test_taking_writes_edges_and_journal_in_one_transaction(ledger: DynamoLedger) -> None:
     calls = calls_of(ledger.table.client)
     ledger.take(FIRST)
     ((operation, params),) = calls
@@ -122,7 +127,6 @@ def test_taking_writes_edges_journal_and_fence_in_one_transaction(ledger: Dynamo
         ("Update", key("edge#2026-09-17T16:00:00Z", "lease")),
         ("Update", key("window#2026-09-17T15:00:00Z", "run#first")),
         ("Put", key("execution#execution-1", "run")),
-        ("Put", key("fence#first", "lane#0")),
     ]
 
 
@@ -245,12 +249,64 @@ def test_an_attempt_is_confirmed_until_a_later_one_begins(ledger: DynamoLedger) 
     ledger.confirm(second)
 
 
-def test_an_attempt_is_not_confirmed_once_the_leases_were_taken_again(ledger: DynamoLedger) -> None:
+def test_taking_the_leases_again_without_a_redrive_supersedes_nobody(ledger: DynamoLedger) -> None:
     ledger.take(FIRST)
-    lease = ledger.renew(FIRST)
+    lease = ledger.renew(FIRST, 1)
+    assert ledger.take(FIRST) is None
+    ledger.confirm(lease)
+
+
+def test_a_redriven_execution_supersedes_every_lane_of_its_earlier_taking(ledger: DynamoLedger) -> None:
     ledger.take(FIRST)
-    with pytest.raises(LeaseLost, match=r"^a later attempt has begun$"):
+    leases = [ledger.renew(FIRST, lane) for lane in (0, 1)]
+    again = taken_again(FIRST)
+    assert ledger.take(again) is None
+    for lease in leases:
+        with pytest.raises(LeaseLost, match=r"^the run no longer holds the edges of its window$"):
+            ledger.confirm(lease)
+        with pytest.raises(LeaseLost, match=r"^the run no longer holds the edges of its window$"):
+            ledger.renew(FIRST, lease.lane)
+    for lane in (0, 1):
+        ledger.confirm(ledger.renew(again, lane))
+
+
+def test_an_execution_that_goes_on_elsewhere_supersedes_the_lanes_of_the_one_before(
+    ledger: DynamoLedger, clock: Clock
+) -> None:
+    ledger.take(FIRST)
+    lease = ledger.renew(FIRST, 1)
+    clock.now = EXPIRY + 1
+    ledger.take(RESUMED)
+    with pytest.raises(LeaseLost, match=r"^the run no longer holds the edges of its window$"):
         ledger.confirm(lease)
+    ledger.confirm(ledger.renew(RESUMED, 1))
+
+
+def test_a_lane_has_a_fence_of_its_own_and_supersedes_no_other(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    first, second = (ledger.renew(FIRST, lane) for lane in (0, 1))
+    assert (first.lane, second.lane) == (0, 1)
+    for lease in (first, second):
+        ledger.confirm(lease)
+    later = ledger.renew(FIRST, 1)
+    ledger.confirm(first)
+    ledger.confirm(later)
+    with pytest.raises(LeaseLost, match=r"^a later attempt has begun$"):
+        ledger.confirm(second)
+    for lease in (first, later):
+        fence = item_at(ledger, key("fence#first", f"lane#{lease.lane}"))
+        assert fence is not None
+        assert fence["Attempt"] == text(lease.attempt)
+
+
+def test_a_lane_that_renews_renews_the_runs_edges_for_all(ledger: DynamoLedger, clock: Clock) -> None:
+    ledger.take(FIRST)
+    first = ledger.renew(FIRST, 0)
+    clock.now += 100
+    ledger.renew(FIRST, 1)
+    assert ledger.take(SECOND) == Holder("first", EXPIRY + 100)
+    clock.now = first.held_until + 1
+    ledger.confirm(first)
 
 
 def test_an_attempt_is_not_confirmed_once_its_window_was_given_back(ledger: DynamoLedger) -> None:
@@ -304,23 +360,72 @@ def test_a_lease_whose_answer_was_lost_is_held(
 @pytest.mark.parametrize(
     ("codes", "kind"),
     [
-        pytest.param(["None", "TransactionConflict", "None"], TransientError, id="conflict"),
-        pytest.param(["None", "ThrottlingError", "None"], TransientError, id="throttled"),
+        pytest.param(["None", "TransactionConflict", "None"], TransientError, id="conflict for ever"),
+        pytest.param(["None", "ThrottlingError", "None"], TransientError, id="throttled for ever"),
         pytest.param(["ProvisionedThroughputExceeded", "None", "None"], TransientError, id="throughput exceeded"),
         pytest.param(["ConditionalCheckFailed", "None", "None"], TransientError, id="given back meanwhile"),
         pytest.param(["None", "ValidationError", "None"], DispatchFailed, id="anything else"),
     ],
 )
+@pytest.mark.usefixtures("pauses")
 def test_a_cancelled_transaction_says_who_acts(
     ledger: DynamoLedger, codes: list[str], kind: type[DispatcherError]
 ) -> None:
-    reasons = [{"Code": code, "Message": "first"} for code in codes]
-    cancelled = refusal("TransactionCanceledException", message="first", CancellationReasons=reasons)
-    stage(ledger.table.client, "TransactWriteItems", [cancelled])
+    stage(ledger.table.client, "TransactWriteItems", itertools.repeat(cancelled(*codes)))
     with pytest.raises(DispatcherError, match=r"^take leases: ") as raised:
         ledger.take(FIRST)
     assert type(raised.value) is kind
-    assert "first" not in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+CONFLICT = cancelled("TransactionConflict", "None", "None")
+
+
+def test_a_write_that_meets_another_lanes_is_tried_again_after_a_pause_that_is_counted(
+    ledger: DynamoLedger, pauses: list[float]
+) -> None:
+    ledger.take(FIRST)
+    retries.take()
+    requests = stage(ledger.table.client, "TransactWriteItems", [CONFLICT] * 3)
+    ledger.confirm(ledger.renew(FIRST, 1))
+    assert len(requests) == 4
+    assert [0 <= pause <= limit for pause, limit in zip(pauses, (0.2, 0.4, 0.8), strict=True)] == [True] * 3
+    assert retries.take() == 3
+
+
+def test_a_write_that_meets_others_for_ever_is_a_transient_error_after_a_bounded_wait(
+    ledger: DynamoLedger, pauses: list[float]
+) -> None:
+    ledger.take(FIRST)
+    retries.take()
+    requests = stage(ledger.table.client, "TransactWriteItems", itertools.repeat(CONFLICT))
+    with pytest.raises(TransientError, match=r"^renew leases: TransactionCanceledException \(request [\w-]+\)$"):
+        ledger.renew(FIRST)
+    assert (len(requests), len(pauses), retries.take()) == (6, 5, 5)
+    assert sum(pauses) < CALL_SECONDS
+
+
+def test_a_conflict_is_not_waited_for_where_a_condition_has_failed(ledger: DynamoLedger, pauses: list[float]) -> None:
+    ledger.take(FIRST)
+    step = cancelled("ConditionalCheckFailed", "TransactionConflict", "None")
+    requests = stage(ledger.table.client, "TransactWriteItems", itertools.repeat(step))
+    with pytest.raises(LeaseLost):
+        ledger.renew(FIRST)
+    assert (len(requests), pauses) == (1, [])
+
+
+def test_sixteen_lanes_that_renew_together_all_hold_their_run(ledger: DynamoLedger) -> None:
+    ledger.take(FIRST)
+    start = threading.Barrier(THREADS, timeout=10)
+
+    def renew(lane: int) -> Lease:
+        start.wait()
+        return ledger.renew(FIRST, lane)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        leases = list(threads.map(renew, range(THREADS)))
+    for lease in leases:
+        ledger.confirm(lease)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """A page is decided once and finished once, under its leases: plans on a real engine, by a staged clock."""
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
 import pytest
@@ -15,8 +17,10 @@ from functions.adapters.ledger_table import RETENTION_SECONDS, Row, key, plans_p
 from functions.domain.booking import Group, RecordVersion, Route
 from functions.domain.cursor import Token
 from functions.domain.errors import ConfigurationError, LeaseLost, TransientError
+from functions.domain.lane import FIRST_FOLD, FIRST_MERGE, LAYOUT
 from functions.domain.plan import Plan
-from functions.domain.run import Counts
+from functions.domain.run import Counts, Others
+from functions.domain.staging import StagedIndex, StagedObject, bucket_of
 from functions.domain.task import Task
 from functions.usecases.ports import Lease, PlansOf, Span
 from tests.contract.staged import (
@@ -26,6 +30,7 @@ from tests.contract.staged import (
     Clock,
     a_plan,
     a_run,
+    a_staged_object,
     alter_answers,
     calls_of,
     composed,
@@ -35,6 +40,7 @@ from tests.contract.staged import (
     members,
     record,
     stage,
+    taken_again,
 )
 
 RUN = a_run("first")
@@ -46,24 +52,26 @@ TOKEN: Token = {
 }
 
 
-def begin(ledger: DynamoLedger, run_id: str = "first") -> Lease:
-    """Take the window for a run, and begin an attempt."""
+def begin(ledger: DynamoLedger, run_id: str = "first", lane: int = 0) -> Lease:
+    """Take the window for a run, and begin an attempt in a lane."""
     run = a_run(run_id)
     assert ledger.take(run) is None
-    return ledger.renew(run)
+    return ledger.renew(run, lane)
 
 
 def write(ledger: DynamoLedger, run_id: str, *plans: Plan) -> None:
     """Write plans as one whole run, which gives the window back."""
-    lease = begin(ledger, run_id)
-    for plan in plans:
-        ledger.create_plan(lease, plan)
-    ledger.release(lease.run.lease_owner)
+    run = begin(ledger, run_id).run
+    for lane, of_lane in itertools.groupby(plans, lambda plan: plan.lane):
+        lease = ledger.renew(run, lane)
+        for plan in of_lane:
+            ledger.create_plan(lease, plan)
+    ledger.release(run.lease_owner)
 
 
-def plans_of(ledger: DynamoLedger, *run_ids: str, span: Span | None = None) -> list[Plan]:
+def plans_of(ledger: DynamoLedger, *run_ids: str, span: Span | None = None, buckets: range | None = None) -> list[Plan]:
     """The plans of these runs of the window, or of all of them."""
-    return list(ledger.plans(PlansOf(WINDOW, run_ids or None, span)))
+    return list(ledger.plans(PlansOf(WINDOW, run_ids or None, span, buckets)))
 
 
 def rows_of(ledger: DynamoLedger, run_id: str = "first") -> list[Row]:
@@ -125,6 +133,10 @@ def superseded(ledger: DynamoLedger, _clock: Clock) -> None:
     ledger.renew(RUN)
 
 
+def taken_again_by_its_execution(ledger: DynamoLedger, _clock: Clock) -> None:
+    assert ledger.take(taken_again(RUN)) is None
+
+
 def expired(_ledger: DynamoLedger, clock: Clock) -> None:
     clock.now = NOW + LEASE_SECONDS
 
@@ -145,7 +157,15 @@ def given_back(ledger: DynamoLedger, _clock: Clock) -> None:
 
 
 losses = pytest.mark.parametrize(
-    "lose", [superseded, expired, taken_by_a_second_run, one_edge_taken_by_a_neighbour, given_back]
+    "lose",
+    [
+        superseded,
+        taken_again_by_its_execution,
+        expired,
+        taken_by_a_second_run,
+        one_edge_taken_by_a_neighbour,
+        given_back,
+    ],
 )
 
 
@@ -212,6 +232,51 @@ def test_a_finished_plan_keeps_no_note_of_what_was_sent(ledger: DynamoLedger) ->
     (row,) = (row for row in rows_of(ledger) if row["Sk"]["S"].startswith("row#"))
     assert "Sent" not in row
     assert plans_of(ledger) == [replace(plan, finished=True)]
+
+
+def test_an_attempt_of_another_lane_supersedes_none_of_this_one(ledger: DynamoLedger) -> None:
+    lease = begin(ledger, lane=1)
+    plan = a_plan(1, members(2), TOKEN, lane=1)
+    ledger.create_plan(lease, plan)
+    for lane in (0, 2):
+        ledger.renew(RUN, lane)
+    ledger.note_sent(lease, sent_of(plan, plan.tasks[:1]))
+    assert ledger.finish_plan(lease, plan).finished
+
+
+def test_the_same_page_of_two_lanes_has_two_plans_with_tasks_counts_and_ends_of_their_own(
+    ledger: DynamoLedger,
+) -> None:
+    leases = [begin(ledger), ledger.renew(RUN, 1)]
+    plans = [a_plan(1, members(2), TOKEN), a_plan(1, members(5), lane=1)]
+    for lease, plan in zip(leases, plans, strict=True):
+        ledger.create_plan(lease, plan)
+    ledger.note_sent(leases[0], sent_of(plans[0], plans[0].tasks[:1]))
+    ledger.finish_plan(leases[1], plans[1])
+    assert ledger.read_plan(RUN, 1) == sent_of(plans[0], plans[0].tasks[:1])
+    assert ledger.read_plan(RUN, 1, 1) == replace(plans[1], tasks=(), finished=True)
+    assert ledger.read_plan(RUN, 1, 2) is None
+    assert plans_of(ledger) == [sent_of(plans[0], plans[0].tasks[:1]), replace(plans[1], finished=True)]
+
+
+def test_an_attempt_under_an_earlier_grant_changes_nothing_in_any_lane(ledger: DynamoLedger) -> None:
+    leases = [begin(ledger), ledger.renew(RUN, 1)]
+    plans = [a_plan(1, members(1), lane=lane) for lane in (0, 1)]
+    for lease, plan in zip(leases, plans, strict=True):
+        ledger.create_plan(lease, plan)
+    before = rows_of(ledger)
+    again = taken_again(RUN)
+    ledger.take(again)
+    ledger.renew(again, 0)
+    for lease, plan in zip(leases, plans, strict=True):
+        with pytest.raises(LeaseLost):
+            ledger.create_plan(lease, replace(plan, page=2))
+        with pytest.raises(LeaseLost):
+            ledger.note_sent(lease, sent_of(plan, plan.tasks))
+        with pytest.raises(LeaseLost):
+            ledger.finish_plan(lease, plan)
+    assert rows_of(ledger) == before
+    assert [ledger.finish_plan(ledger.renew(again, plan.lane), plan).finished for plan in plans] == [True, True]
 
 
 def test_a_page_without_a_plan_has_nothing_to_note(ledger: DynamoLedger) -> None:
@@ -314,6 +379,100 @@ def test_the_plans_with_a_task_in_a_span_are_found(ledger: DynamoLedger, span: S
     assert plans_of(ledger, span=span) == [plans[page - 1] for page in pages]
 
 
+BUCKETS_OF: Final = sorted(((bucket_of(new.task.group), new) for new in members(40)), key=itemgetter(0))
+"""Forty tasks of a member each, with the bucket that the member lies in, and by it."""
+LOW, MIDDLE, HIGH = (BUCKETS_OF[place] for place in (3, 20, 36))
+
+
+@pytest.mark.parametrize(
+    ("buckets", "pages"),
+    [
+        pytest.param(None, [1, 2, 3, 4], id="all"),
+        pytest.param(range(256), [1, 2, 4], id="every bucket, and so every task"),
+        pytest.param(range(LOW[0], LOW[0] + 1), [1, 2], id="its first"),
+        pytest.param(range(HIGH[0], 256), [2, 4], id="its last"),
+        pytest.param(range(LOW[0]), [], id="up to its first"),
+        pytest.param(range(HIGH[0] + 1, 256), [], id="behind its last"),
+        pytest.param(range(MIDDLE[0], MIDDLE[0] + 1), [2], id="within one"),
+    ],
+)
+def test_the_plans_with_a_task_in_a_range_of_buckets_are_found(
+    ledger: DynamoLedger, buckets: range | None, pages: list[int]
+) -> None:
+    assert LOW[0] < MIDDLE[0] < HIGH[0]
+    plans = [a_plan(1, [LOW[1]]), a_plan(2, [HIGH[1], LOW[1]]), a_plan(3), a_plan(4, [HIGH[1]], lane=FIRST_MERGE)]
+    write(ledger, "first", *plans)
+    assert [plan.page for plan in plans_of(ledger, buckets=buckets)] == pages
+    assert plans_of(ledger, buckets=buckets) == [plans[page - 1] for page in pages]
+
+
+def test_a_span_and_a_range_of_buckets_are_both_kept_to(ledger: DynamoLedger) -> None:
+    low, high = LOW[1], HIGH[1]
+    write(ledger, "first", a_plan(1, [low]), a_plan(2, at("15:10:00Z")), a_plan(3, [high]))
+    span = Span("2026-09-17T15:30:00Z", "2026-09-17T15:30:00Z")
+    assert [plan.page for plan in plans_of(ledger, span=span)] == [1, 3]
+    assert [plan.page for plan in plans_of(ledger, span=span, buckets=range(LOW[0] + 1))] == [1]
+
+
+def test_a_staged_page_keeps_its_objects_index_and_is_finished_at_once(ledger: DynamoLedger) -> None:
+    lease = begin(ledger, lane=3)
+    plan = replace(a_plan(1, next_token=TOKEN, lane=3), finished=True, staged=a_staged_object("staging/1", "a", "b"))
+    ledger.create_plan(lease, plan)
+    read = ledger.read_plan(RUN, 1, 3)
+    assert read == plan
+    assert read is not None
+    assert read.staged is not None
+    assert (read.staged.key, sum(read.staged.lines)) == ("staging/1", 2)
+
+
+def staged_plan(lane: int, page: int = 1) -> Plan:
+    staged = a_staged_object(f"staging/{lane:04}-{page:06}", f"member {lane} {page}")
+    return replace(a_plan(page, lane=lane), finished=True, staged=staged)
+
+
+def keys_of(staged: Iterable[StagedObject]) -> list[str]:
+    return [each.key for each in staged]
+
+
+PAGES = ["staging/0000-000001", "staging/0000-000010", "staging/0239-000002"]
+FOLDS = ["staging/1000-000001", "staging/1012-000001"]
+
+
+@pytest.mark.parametrize("folds", [[], [FIRST_FOLD, FIRST_FOLD + 12]], ids=["pages", "folds"])
+def test_what_is_staged_is_the_folds_if_there_are_any_else_the_pages_by_lane_and_page(
+    ledger: DynamoLedger, folds: list[int]
+) -> None:
+    pages = [staged_plan(0), staged_plan(0, 10), a_plan(1, lane=239), staged_plan(239, 2)]
+    others = [a_plan(1, members(1), lane=FIRST_MERGE), a_plan(1, lane=LAYOUT)]
+    write(ledger, "first", *others, *(staged_plan(lane) for lane in folds), *reversed(pages))
+    calls = calls_of(ledger.table.client)
+    assert keys_of(ledger.staged(RUN)) == (FOLDS if folds else PAGES)
+    assert [call.operation for call in calls] == ["Query"] * (1 if folds else 2)
+    assert keys_of(ledger.staged(RUN, folded=False)) == PAGES
+    first = next(ledger.staged(RUN))
+    assert first == staged_plan(folds[0] if folds else 0).staged
+    assert list(ledger.staged(a_run("second"))) == []
+
+
+def test_what_is_staged_is_read_a_page_of_the_query_at_a_time(ledger: DynamoLedger) -> None:
+    write(ledger, "first", *(staged_plan(0, page) for page in range(1, 6)))
+    limit_pages(ledger.table.client, 2)
+    calls = calls_of(ledger.table.client)
+    read = [(each.key[-1], len(calls)) for each in ledger.staged(RUN, folded=False)]
+    assert read == [("1", 1), ("2", 1), ("3", 2), ("4", 2), ("5", 3)]
+
+
+def test_the_row_of_a_staged_page_holds_its_index_in_some_kilobytes_at_most(ledger: DynamoLedger) -> None:
+    index = StagedIndex()
+    for _ in index.noting(f"{number % 256:02x}{'x' * (number * 7 % 900)}\n".encode() for number in range(10_000)):
+        pass
+    plan = replace(a_plan(1), finished=True, staged=index.of("staging/full"))
+    ledger.create_plan(begin(ledger), plan)
+    (row,) = (row for row in rows_of(ledger) if "StagedIndex" in row)
+    assert len(row["StagedIndex"]["B"]) < 2048
+    assert keys_of(ledger.staged(RUN)) == ["staging/full"]
+
+
 def test_the_plans_of_several_runs_come_by_run_and_page_and_those_of_one_run_alone(ledger: DynamoLedger) -> None:
     pages = [a_plan(page, at("15:10:00Z")) for page in range(1, 13)]
     write(ledger, "b", *reversed(pages))
@@ -332,6 +491,19 @@ def test_plans_are_found_beyond_one_page_of_the_query_and_one_batch_of_their_tas
     calls = calls_of(ledger.table.client)
     assert plans_of(ledger, "first") == plans
     assert [call.operation for call in calls] == ["Query", "Query", "BatchGetItem", "BatchGetItem"]
+
+
+def test_rows_are_read_a_batch_ahead_of_the_plans_and_never_all_at_once(ledger: DynamoLedger) -> None:
+    write(ledger, "first", *(a_plan(page, at("15:10:00Z")) for page in range(1, 142)))
+    limit_pages(ledger.table.client, 20)
+    calls = calls_of(ledger.table.client)
+    stream = ledger.plans(PlansOf(WINDOW, ("first",)))
+    queries_at = {
+        plan.page: sum(call.operation == "Query" for call in calls)
+        for plan in stream
+        if plan.page in {1, 100, 101, 141}
+    }
+    assert queries_at == {1: 5, 100: 5, 101: 8, 141: 8}
 
 
 def test_plans_are_decoded_one_at_a_time_and_fetched_a_batch_at_a_time(
@@ -418,9 +590,9 @@ def test_tasks_that_are_gone_from_beside_their_row_are_a_configuration_error_tha
 ) -> None:
     write(ledger, "first", a_plan(1, at("15:10:00Z")), a_plan(2, at("15:10:00Z")))
     ledger.table.client.delete_item(
-        TableName=ledger.table.name, Key=key(plans_partition(WINDOW, "first"), "body#000002")
+        TableName=ledger.table.name, Key=key(plans_partition(WINDOW, "first"), "body#0000#000002")
     )
-    named = r"^read plans: plan#2026-09-17T15:00:00Z#first has a row and no body#000002$"
+    named = r"^read plans: plan#2026-09-17T15:00:00Z#first has a row and no body#0000#000002$"
     with pytest.raises(ConfigurationError, match=named):
         plans_of(ledger)
     with pytest.raises(ConfigurationError, match=named):
@@ -479,9 +651,11 @@ def test_every_read_of_the_ledger_is_consistent(ledger: DynamoLedger, journal: D
     calls = calls_of(ledger.table.client)
     journal.others(RUN)
     journal.last_run(WINDOW)
-    journal.outlines(RUN.lease_owner)
+    list(journal.outlines(RUN.lease_owner))
+    journal.in_doubt(RUN, Others(own=("second",)))
     journal.owner_of(RUN.execution_id)
     ledger.read_plan(RUN, 1)
+    list(ledger.staged(RUN))
     plans_of(ledger)
     read = [request for call in calls for request in call.params.get("RequestItems", {"": call.params}).values()]
     assert {call.operation for call in calls} == {"Query", "GetItem", "BatchGetItem"}
@@ -496,8 +670,8 @@ def test_a_plan_and_its_tasks_are_written_together_under_both_edges_and_the_fenc
     assert operation == "TransactWriteItems"
     writes = [(kind, write) for each in params["TransactItems"] for kind, write in each.items()]
     assert [(kind, key_of(write.get("Key") or write["Item"])) for kind, write in writes] == [
-        ("Put", key("plan#2026-09-17T15:00:00Z#first", "row#000001")),
-        ("Put", key("plan#2026-09-17T15:00:00Z#first", "body#000001")),
+        ("Put", key("plan#2026-09-17T15:00:00Z#first", "row#0000#000001")),
+        ("Put", key("plan#2026-09-17T15:00:00Z#first", "body#0000#000001")),
         ("ConditionCheck", key("edge#2026-09-17T15:00:00Z", "lease")),
         ("ConditionCheck", key("edge#2026-09-17T16:00:00Z", "lease")),
         ("ConditionCheck", key("fence#first", "lane#0")),

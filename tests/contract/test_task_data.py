@@ -18,6 +18,7 @@ from functions.adapters.task_data import S3TaskData
 from functions.domain.booking import BadRecord
 from functions.domain.budget import CALL_ATTEMPTS
 from functions.domain.errors import ConfigurationError, DispatcherError, TransientError
+from functions.domain.run import Progress
 from functions.domain.task import object_body
 from tests.contract.staged import (
     Step,
@@ -105,7 +106,7 @@ def test_no_task_is_no_call(task_data: S3TaskData) -> None:
     assert calls == []
 
 
-def test_records_set_aside_stand_typed_with_their_reasons_in_the_one_object_of_their_page(
+def test_records_set_aside_stand_typed_with_their_reasons_in_the_one_object_of_their_page_of_the_lane(
     task_data: S3TaskData,
 ) -> None:
     bad = [
@@ -113,13 +114,14 @@ def test_records_set_aside_stand_typed_with_their_reasons_in_the_one_object_of_t
         BadRecord("ShopId: empty", {"RecordId": {"S": "R\u00e9"}, "ShopId": {"S": ""}, "Set": {"BS": [b"\x3c\xff"]}}),
     ]
     for _ in range(2):
-        task_data.set_aside(a_run("run-1"), 3, bad)
+        task_data.set_aside(a_run("run-1"), Progress(page=3, lane=7), bad)
     ((key, body),) = objects(task_data).items()
-    assert key == "set-aside/2026-09-17/15/run-1/000003.json"
+    assert key == "set-aside/2026-09-17/15/run-1/0007-000003.json"
     assert body.isascii()
     assert json.loads(body) == {
         "RunId": "run-1",
         "WindowStart": "2026-09-17T15:00:00Z",
+        "Lane": 7,
         "Page": 3,
         "Records": [
             {

@@ -17,7 +17,7 @@ COMMAND: Final = "python -m tests.crash"
 BROKE_DOWN: Final = "it hung or broke down"
 
 
-def crash_points(seed: int, doubles: int, only: str | None) -> bool:
+def crash_points(seed: int, doubles: int, only: str | None, *, exhaustive: bool) -> bool:
     """Run every crash point and print what came of it; whether all is well."""
     rows: dict[str, list[Verdict]] = defaultdict(list)
     with points.staged() as stage:
@@ -27,7 +27,7 @@ def crash_points(seed: int, doubles: int, only: str | None) -> bool:
             calls = {path: operations for path, operations in in_forks(stage.calls, PATHS) if operations}
             assert calls.keys() == PATHS.keys(), "the run in which nothing goes wrong goes wrong"
             print(", ".join(f"{path} path: {len(operations)} AWS calls" for path, operations in calls.items()))
-            cases = [*points.single_faults(calls), *points.double_faults(calls, seed, doubles)]
+            cases = [*points.single_faults(calls, exhaustive=exhaustive), *points.double_faults(calls, seed, doubles)]
         for case, verdict in in_forks(stage.judge, cases):
             judged = verdict or Verdict(0, 0, 0, (BROKE_DOWN,))
             rows["two faults" if len(case.points) > 1 else KINDS[case.points[0].fault]].append(judged)
@@ -81,6 +81,7 @@ def main() -> int:
     crash = commands.add_parser("points", help="every AWS call of a run, with every fault")
     crash.add_argument("--seed", type=int, default=3, help="of the cases with two faults")
     crash.add_argument("--doubles", type=int, default=200, metavar="N", help="so many cases with two faults")
+    crash.add_argument("--exhaustive", action="store_true", help="every fault at every call of runs in lanes too")
     crash.add_argument("--only", metavar="CASE")
     random = commands.add_parser("soak", help="random schedules")
     random.add_argument("--first", type=int, default=1, metavar="SEED")
@@ -90,7 +91,7 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     started = time.monotonic()
     if given.command == "points":
-        well = crash_points(given.seed, given.doubles, given.only)
+        well = crash_points(given.seed, given.doubles, given.only, exhaustive=given.exhaustive)
     elif given.only is not None:
         well = random_schedules(given.only, 1)
     else:

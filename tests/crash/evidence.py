@@ -29,10 +29,10 @@ class Version(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page of a run, as the dispatching functions are told which to do; the whole window is one page."""
+    """A page of a run's lane, by the plan under which it was sent."""
 
     run_id: str
-    number: int
+    plan: str
 
 
 class Send(NamedTuple):
@@ -65,11 +65,12 @@ class Evidence:
                 self._take_in(at, call.request["TransactItems"])
             elif call.operation == "SendMessageBatch":
                 taken = {entry["Id"] for entry in answer.get("Successful", ())}
-                page = Page(call.payload["Run"]["RunId"], call.payload["Progress"]["Page"])
+                run_id, lane = call.payload["Run"]["RunId"], call.payload["Progress"]["Lane"]
                 for entry in call.request["Entries"]:
                     if entry["Id"] in taken:
-                        send = Send(at, page, json.loads(entry["MessageBody"]))
-                        self.sends[entry["MessageDeduplicationId"]].append(send)
+                        task_id = entry["MessageDeduplicationId"]
+                        page = self._page_of(task_id, run_id, lane)
+                        self.sends[task_id].append(Send(at, page, json.loads(entry["MessageBody"])))
 
     def _take_in(self, at: int, writes: Iterable[Mapping[str, Any]]) -> None:
         rows = [write["Put"]["Item"] for write in writes if "Put" in write]
@@ -138,6 +139,17 @@ class Evidence:
         _, content = self._objects.get(json.loads(send.message["Data"])["Key"], (0, {}))
         orders: list[Mapping[str, Any]] = content.get("Orders", [])
         return orders
+
+    def _page_of(self, task_id: str, run_id: str, lane: int) -> Page:
+        """The latest page of the lane that has the task in its plan."""
+        of_lane = [
+            name
+            for (partition, name), plan in self._plans.items()
+            if partition.endswith(f"#{run_id}")
+            and name.startswith(f"{lane:04}#")
+            and any(task.task_id == task_id for task in plan.tasks)
+        ]
+        return Page(run_id, max(of_lane, default=""))
 
     def _holding(self, task_id: str) -> list[_Planned]:
         return [plan for plan in self._plans.values() if any(task.task_id == task_id for task in plan.tasks)]

@@ -16,21 +16,27 @@ from typing import Final, NamedTuple
 import pytest
 from moto import mock_aws
 
-from functions.usecases import dispatch_window
+from functions.usecases import dispatch_window, lay_out_lanes, merge_bucket
 from tests.crash.evidence import Evidence, Version
 from tests.machine.faults import ALWAYS, Answer, Call, Fault
 from tests.machine.walk import Account, Execution, State, Walk, booking, group_of, reads_bookings
 
 TIME: Final = "2026-09-17T16:01:10Z"
 BEFORE: Final = "2026-09-17T15:01:10Z"
+_PAGED: Final[State] = {"ExecuteTime": TIME, "PaginationEnabled": True, "PageSize": 3}
 PATHS: Final[dict[str, State]] = {
-    "paged": {"ExecuteTime": TIME, "PaginationEnabled": True, "PageSize": 3},
+    "paged": _PAGED,
     "full": {"ExecuteTime": TIME, "PageSize": 3},
+    "grouped": {**_PAGED, "Grouping": "window"},
+    "sliced": {**_PAGED, "Slices": 2},
+    "handed-over": _PAGED,
 }
+IN_LANES: Final = ("grouped", "sliced", "handed-over")
+PAGE_BUDGETS: Final = {"handed-over": "2"}
 RECOVERIES: Final = ("redrive", "resume")
 MAX_RECOVERIES: Final = 5
-CHUNK_RECORDS: Final = 3
-"""Small, so that the full path has several plans too."""
+SMALL: Final = {"CHUNK_RECORDS": 3, "MERGE_RECORDS": 6, "FOLD_OBJECTS": 2}
+"""So that the full path has several plans too, and the grouped one several folds, merge tasks and chunks."""
 LEASES_OVER: Final = 1000
 
 KINDS: Final = {
@@ -66,7 +72,8 @@ _NEW: Final = (
     booking("E3", BookingTimeUTC="16:00:00Z", **_A),
 )
 KEY: Final = ("RecordId", "BookingDateUTC", "BookingTimeUTC")
-EXPECTED: Final = {"Pages": 5, "Evaluated": 12, "Waiting": 11, "SetAside": 1}
+EXPECTED: Final = {"Evaluated": 12, "Waiting": 11, "SetAside": 1}
+PAGES: Final = {"paged": 5, "full": 5, "grouped": 5, "sliced": 6, "handed-over": 5}
 WAITING: Final = {
     Version(item["RecordId"]["S"], item["BookingDateUTC"]["S"], item["BookingTimeUTC"]["S"]): item
     for item in (_DISPATCHED_BEFORE, _DISPATCHED_NEXT_DOOR, *_NEW)
@@ -135,6 +142,8 @@ class Stage:
     def judge(self, case: Case) -> Verdict:
         """Run the case until it comes to its end, and look at everything that it did."""
         random.seed(str(case))
+        if case.path in PAGE_BUDGETS:
+            self.walk.set("PAGE_BUDGET", PAGE_BUDGETS[case.path])
         for point in case.points:
             self.walk.calls.stage(point.fault, functools.partial(_is, self._begun + point.number))
         self.walk.calls.answer(_reads_gap, _GAP, ALWAYS)
@@ -147,7 +156,7 @@ class Stage:
             *(f"in two tasks: {version}" for version in evidence.twice),
             *evidence.undecided(),
             *evidence.improper_repeats(),
-            *self._end(execution),
+            *self._end(execution, {**EXPECTED, "Pages": PAGES[case.path]}),
             *_orders(evidence),
         ]
         return Verdict(len(lost), len(evidence.twice), evidence.repeats, tuple(violations))
@@ -166,7 +175,7 @@ class Stage:
                 execution = self.walk.run({**given, "Resume": True})
         return execution
 
-    def _end(self, execution: Execution) -> Iterator[str]:
+    def _end(self, execution: Execution, expected: State) -> Iterator[str]:
         summary = execution.output
         if execution.status != "SUCCEEDED" or summary["Outcome"] != "Dispatched":
             yield f"came to no end: {execution.status} {execution.cause} {summary}"
@@ -184,10 +193,18 @@ class Stage:
             yield f"the plans count {totals}, the summary says {summary}"
         if summary["Waiting"] != summary["Dispatched"] + summary["AlreadyDispatched"] + summary["SetAside"]:
             yield f"the summary does not add up: {summary}"
-        if summary != summary | EXPECTED:
-            yield f"the summary says {summary}, expected {EXPECTED}"
+        if summary != summary | expected:
+            yield f"the summary says {summary}, expected {expected}"
         if any(row["Pk"]["S"].startswith("edge#") for row in rows):
             yield "an edge is still held"
+
+
+def make_small(patch: pytest.MonkeyPatch) -> None:
+    """Let a dozen bookings be as many pieces as a large hour is."""
+    for module in (dispatch_window, merge_bucket, lay_out_lanes):
+        for name, records in SMALL.items():
+            if hasattr(module, name):
+                patch.setattr(module, name, records)
 
 
 @contextmanager
@@ -197,15 +214,23 @@ def staged() -> Iterator[Stage]:
         mock_aws(config={"stepfunctions": {"execute_state_machine": True}}),
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(dispatch_window, "CHUNK_RECORDS", CHUNK_RECORDS)
+        make_small(patch)
         account = Account()
         yield Stage(account, Walk(account, patch))
 
 
-def single_faults(calls: Mapping[str, Sequence[str]]) -> Iterator[Case]:
-    """Each call of each path with each fault; where that fails the run, it is gone on with in both ways."""
+def single_faults(calls: Mapping[str, Sequence[str]], *, exhaustive: bool) -> Iterator[Case]:
+    """Each call of each path with each fault; where that fails the run, it is gone on with in both ways.
+
+    The calls of runs in lanes are many: unless it must be exhaustive, each meets one fault of either sort, in turn.
+    """
     for path, operations in calls.items():
         for number, operation in enumerate(operations, start=1):
+            if path in IN_LANES and not exhaustive:
+                for place, faults in enumerate((TRANSIENT, FINAL)):
+                    fault = faults[(number // 2) % len(faults)]
+                    yield Case(path, (Point(number, fault),), RECOVERIES[(number + place) % 2])
+                continue
             for fault in (*TRANSIENT, *HALVES.get(operation, ())):
                 yield Case(path, (Point(number, fault),), RECOVERIES[number % 2])
             for fault in FINAL:

@@ -16,8 +16,8 @@ import pytest
 from moto import mock_aws
 
 from functions.domain.budget import PAGE_TASK_SECONDS, WINDOW_LEASE_SECONDS
-from functions.usecases import dispatch_window
 from tests.crash.evidence import Evidence, Version
+from tests.crash.points import make_small
 from tests.machine.faults import Call, Fault
 from tests.machine.walk import Account, Execution, InvokeError, State, Walk, booking, group_of
 
@@ -25,12 +25,24 @@ DATE: Final = "2026-09-17"
 WINDOWS: Final = {"15:01:10": ("14:00:00", "15:00:00Z"), "16:01:10": ("15:00:00", "16:00:00Z")}
 """Two neighbours: the time of execution, and the booking times that its window reads."""
 TIMES: Final = ("14:20:00Z", "14:50:00Z", "15:00:00Z", "15:00:00Z", "15:10:00Z", "15:30:00Z", "16:00:00Z")
-GROUPS: Final = (group_of(1001, 2001, 3001), group_of(1001, 2002, 3001))
+GROUPS: Final = (*(group_of(1001, 2001, 3001),) * 3, group_of(1001, 2002, 3001))
+ROUTES: Final = (*("Point",) * 4, "ECoupon")
+"""Most bookings fall into one task if a page reads them together: other pages make other tasks of them."""
 BATCHES: Final = {Fault.HALF_DONE: ("SendMessageBatch", "BatchGetItem"), Fault.HALF_ANSWERED: ("SendMessageBatch",)}
 CALLS: Final = 90
 """So many calls the first executions make, more or less: where things are made to happen."""
+WAYS: Final[tuple[State, ...]] = (
+    {"PaginationEnabled": False},
+    *({"PaginationEnabled": True},) * 3,
+    {"PaginationEnabled": True, "Slices": 2},
+    *({"PaginationEnabled": True, "Grouping": "window"},) * 2,
+    {"PaginationEnabled": True, "Grouping": "window", "Slices": 3},
+)
+"""How a run reads its window, half of them in lanes."""
 EFFECTS: Final = ("PutObject", "TransactWriteItems", "SendMessageBatch")
 """Where most can go wrong."""
+DECISIONS: Final = ("TransactWriteItems",)
+"""Where only the conditions of the call itself protect what a rival did meanwhile."""
 MAX_RUNS: Final = 5
 MAX_INVOCATIONS: Final = 5000
 PAUSE_SECONDS: Final = 60
@@ -79,7 +91,7 @@ class Table:
 
     def _add(self) -> None:
         self._added += 1
-        route = self._chance.choice(("Point", "Point", "ECoupon"))
+        route = self._chance.choice(ROUTES)
         time = self._chance.choice(TIMES)
         self._put(
             booking(f"R{self._added}", BookingTimeUTC=time, RewardType=route, **self._chance.choice(GROUPS)),
@@ -200,7 +212,8 @@ class Schedule:
         walk, chance = self._walk, self._chance
         walk.max_invocations = MAX_INVOCATIONS
         walk.watched = chance.random() < 0.8
-        for function in ("DispatchPage", "DispatchWindow"):
+        walk.set("PAGE_BUDGET", chance.choice(("2", "2000")))
+        for function in ("DispatchPage", "DispatchWindow", "StagePage", "FoldPages", "MergeBucket"):
             walk.stand_in(function, self._attempts.make, MAX_INVOCATIONS)
         for _ in range(chance.randint(0, 4)):
             fault, number = chance.choice([*Fault]), chance.randint(1, CALLS)
@@ -213,7 +226,9 @@ class Schedule:
             (self._dispatch_beside, None),
             *((self._dispatch_beside, EFFECTS),) * 2,
             (self._attempts.stand_still, EFFECTS),
-            *((self._abandon, EFFECTS),) * 2,
+            (self._abandon, EFFECTS),
+            (self._abandon, DECISIONS),
+            *((self._overtake, DECISIONS),) * 2,
             (self._attempts.wake, None),
             (self._stop, None),
             (self._wait, None),
@@ -233,7 +248,7 @@ class Schedule:
             if self._chance.random() < 0.5:
                 execution = self._followed(execution.name, functools.partial(self._walk.redrive, execution))
             else:
-                execution = self._run(time, resume=True)
+                execution = self._run(time, resume=self._chance.random() < 0.5)
 
     def _dispatch_beside(self) -> None:
         """A second dispatcher, in the middle of what the first one does."""
@@ -252,6 +267,11 @@ class Schedule:
         self._stop()
         self._attempts.stand_still()
 
+    def _overtake(self) -> None:
+        """The function at work is paused until its leases have run out and a second dispatcher has come and gone."""
+        self._walk.let_pass(LEASES_OVER)
+        self._dispatch_beside()
+
     def _wait(self) -> None:
         """As long as an attempt may take, or until its leases have run out."""
         self._walk.let_pass(self._chance.choice((PAGE_TASK_SECONDS, LEASES_OVER)))
@@ -259,7 +279,7 @@ class Schedule:
     def _come_to_rest(self) -> None:
         """No more faults; each window is dispatched once more, with the zombie before that or after it."""
         self._walk.calls.unstage()
-        if self._chance.random() < 0.5:
+        if self._chance.random() < 0.3:
             self._attempts.wake()
         for time in self._chance.sample([*WINDOWS], 2):
             if self._chance.random() < 0.5:
@@ -277,8 +297,8 @@ class Schedule:
         given = {
             "ExecuteTime": f"{DATE}T{time}Z",
             "PageSize": self._chance.randint(1, 3),
-            "PaginationEnabled": self._chance.random() < 0.7,
             "Resume": resume,
+            **self._chance.choice(WAYS),
         }
         name = f"run-{len(self._begins):03}"
         self._begins[name] = len(self._table.history) - 1
@@ -311,7 +331,7 @@ def staged() -> Iterator[Callable[[int], Outcome]]:
         mock_aws(config={"stepfunctions": {"execute_state_machine": True}}),
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(dispatch_window, "CHUNK_RECORDS", 2)
+        make_small(patch)
         account = Account()
         walk = Walk(account, patch)
         warm_up = walk.run({"ExecuteTime": f"{DATE}T12:00:00Z"}, "warm-up")

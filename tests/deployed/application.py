@@ -97,7 +97,12 @@ def everywhere(*records: str) -> Effects:
 def forbid_uploads_of(member: str) -> React:
     """The upload of the task of a member of `Day.book` is refused for good."""
     header = f'"MemberId":"member-{member}"'.encode()
-    return lambda call: Fault.FORBIDDEN if call.operation == "PutObject" and header in call.request["Body"] else None
+
+    def react(call: Call) -> Fault | None:
+        is_task = call.operation == "PutObject" and call.request["Key"].startswith("tasks/")
+        return Fault.FORBIDDEN if is_task and header in call.request["Body"] else None
+
+    return react
 
 
 class Application:

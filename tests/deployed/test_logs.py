@@ -2,6 +2,7 @@
 
 import re
 
+from functions.domain.lane import FIRST_MERGE
 from tests.deployed.application import Application, Day, forbid_uploads_of
 
 LEAST_LENGTH = 5
@@ -10,6 +11,9 @@ FULL_HOUR = re.compile(r"[0-9-]{10}T[0-9]{2}:00:00Z")
 """A window's start or end."""
 SAID_BY_THE_RUN = ("BookingDateUTC", "BookingTimeUTC", "RewardStatus", "RewardType")
 """Attributes whose values are a window's, or one of a few words."""
+
+GROUPED = ("lay_out_lanes", "stage_page", "merge_bucket")
+"""The functions of a run that groups its whole window."""
 
 
 def words(text: str) -> set[str]:
@@ -48,15 +52,30 @@ def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_to
     for number in range(1, 4):
         day.book(f"R{number}", f"08:0{number}:00Z", f"logged-{number}")
         day.book(f"S{number}", f"10:0{number}:00Z", f"logged-{number}")
+        day.book(f"T{number}", f"12:0{number}:00Z", f"logged-{number}")
+        day.book(f"U{number}", f"14:{number}0:00Z", f"logged-{number}")
     with application.wire.reacting(forbid_uploads_of("logged-3")):
-        failed = day.run(8, PageSize=2)
-    outputs = [day.run(8, PageSize=2).output, day.run(10, PaginationEnabled=False).output]
+        failed = [
+            day.run(8, PageSize=2),
+            day.run(12, PageSize=2, Grouping="window"),
+            day.run(14, PageSize=1, Slices=2),
+        ]
+    outputs = [
+        day.run(8, PageSize=2).output,
+        day.run(10, PaginationEnabled=False).output,
+        day.run(12, Resume=True).output,
+        day.run(14, Resume=True).output,
+    ]
 
     values, logs = booked(application), logged(application)
     found = {group: words(text) & values for group, text in logs.items()}
 
-    assert (failed.status, failed.report["Token"]["RecordId"]) == ("FAILED", {"S": f"R2@{day.date}"})
-    assert all(output["RunId"] in "".join(logs.values()) for output in (failed.report, *outputs))
+    assert [execution.status for execution in failed] == ["FAILED"] * 3
+    assert [execution.report.get("Lane") for execution in failed] == [None, FIRST_MERGE, 1]
+    assert failed[0].report["Token"]["RecordId"] == {"S": f"R2@{day.date}"}
+    reports = [execution.report for execution in failed]
+    assert all(output["RunId"] in "".join(logs.values()) for output in (*reports, *outputs))
+    assert all(application.logged(module, outputs[2]["RunId"]) for module in GROUPED)
     assert {f"R2@{day.date}", "member-logged-3", "order-S1@" + str(day.date), "27182.81828"} < values
     (of_failures,) = [group for group in logs if "ReportFailure" in group]
     assert f"R2@{day.date}" in found[of_failures]

@@ -121,7 +121,7 @@ def lines_of(message: dict[str, str]) -> list[str]:
 
 def refused_plan(call: Call) -> bool:
     """Whether a call wrote the plan of a second page."""
-    return call.answered.is_set() and "row#000002" in str(call.request.get("TransactItems"))
+    return call.answered.is_set() and "row#0000#000002" in str(call.request.get("TransactItems"))
 
 
 def test_the_kill_switch_stops_a_run_before_its_next_page_and_resume_goes_on(

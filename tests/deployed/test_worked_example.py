@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -132,17 +134,31 @@ def test_a_page_keeps_to_its_budget_of_calls(application: Application, run: tupl
     assert len(page) <= 1 + 3 + 2 + 8
 
 
-def test_the_deployed_machine_is_the_definition_with_every_placeholder_filled_in(application: Application) -> None:
-    described = application.client("stepfunctions").describe_state_machine(
-        stateMachineArn=application.outputs["DispatchStateMachineArn"]
-    )
-    definition = json.loads(described["definition"])
+def tasks_of(states: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The tasks among these states, and among those of their maps."""
+    for state in states.values():
+        if state["Type"] == "Task":
+            yield state
+        yield from tasks_of(state.get("ItemProcessor", {}).get("States", {}))
 
-    assert definition["StartAt"] == "Begin run"
-    assert definition["StartAt"] in definition["States"]
-    invoked = {
-        state["Parameters"]["FunctionName"] for state in definition["States"].values() if state["Type"] == "Task"
-    }
+
+def test_the_deployed_machines_are_the_definitions_with_every_placeholder_filled_in(application: Application) -> None:
+    invoked: dict[str, set[str]] = {}
+    started: dict[str, set[str]] = {}
+    for machine in ("Dispatch", "Lane"):
+        described = application.client("stepfunctions").describe_state_machine(
+            stateMachineArn=application.outputs[f"{machine}StateMachineArn"]
+        )
+        assert "${" not in described["definition"]
+        definition = json.loads(described["definition"])
+        assert definition["StartAt"] == {"Dispatch": "Begin run", "Lane": "Begin lane"}[machine]
+        assert definition["StartAt"] in definition["States"]
+        given = [task["Parameters"] for task in tasks_of(definition["States"])]
+        invoked[machine] = {each["FunctionName"] for each in given if "FunctionName" in each}
+        started[machine] = {each["StateMachineArn"] for each in given if "StateMachineArn" in each}
+
     functions = {module: function["FunctionArn"] for module, function in application.functions().items()}
-    assert invoked == set(functions.values()) - {functions[WATCH]}
-    assert "${" not in described["definition"]
+    pieces = {functions[module] for module in ("stage_page", "fold_pages", "merge_bucket")}
+    assert invoked["Lane"] == {functions["dispatch_page"], *pieces}
+    assert invoked["Dispatch"] == set(functions.values()) - {functions[WATCH], *pieces}
+    assert started == {"Dispatch": {application.outputs["LaneStateMachineArn"]}, "Lane": set()}

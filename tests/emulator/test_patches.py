@@ -107,6 +107,25 @@ class TestFunctionErrors:
 
         assert bench.execute({"Task": task}, {})["error"] == "Lambda.TooManyRequestsException"
 
+    def test_a_nested_execution_that_failed_is_described_to_the_one_that_waits_for_it(self, bench: Bench) -> None:
+        client, name = bench.client("stepfunctions"), f"nested-{time.time_ns()}"
+        failing = {"StartAt": "F", "States": {"F": {"Type": "Fail", "Error": "InvalidToken", "Cause": "why"}}}
+        nested = client.create_state_machine(name=name, definition=json.dumps(failing), roleArn=ROLE)["stateMachineArn"]
+        task = {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::states:startExecution.sync:2",
+            "Parameters": {"StateMachineArn": nested, "Name": "lane", "Input": {"Lane": 7}},
+            "End": True,
+        }
+
+        ended = bench.execute({"Task": task}, {})
+
+        assert ended["error"] == "States.TaskFailed"
+        described = json.loads(ended["cause"])
+        assert (described["Name"], described["Status"]) == ("lane", "FAILED")
+        assert (described["Error"], described["Cause"]) == ("InvalidToken", "why")
+        assert json.loads(described["Input"]) == {"Lane": 7}
+
 
 class TestFunctionLogs:
     def test_every_line_belongs_to_the_invocation_that_wrote_it(self, bench: Bench, logging: str) -> None:
@@ -293,6 +312,7 @@ class TestMovedUpstream:
             (patches.unpack_a_bundle_once, ["Worker"]),
             (patches.refuse_an_input_that_is_no_json, ["_start_execution"]),
             (patches.name_a_throttled_invocation, ["_ExecutionError", "_call_lambda"]),
+            (patches.describe_a_nested_execution_that_failed, ["_nested_execution_failure"]),
             (patches.parse_an_expression_once, ["_tokenize", "_condition_syntax_error"]),
             (patches.forget_deduplication_ids_from_the_front, ["_prune_dedup"]),
             (patches.fill_in_the_scheduled_time, ["_invoke_target"]),

@@ -14,7 +14,7 @@ from tests.infra.template import StackTemplate
 from tools.bundle import aws_target, build, local_target
 from tools.workspace import ROOT
 
-DEFINITION = ROOT / "statemachine" / "dispatch.asl.json"
+DEFINITIONS = ROOT / "statemachine"
 
 IMPORTED = ExistingBookings(
     table_name="PlatformBookings", index_name="by-booking-time", key_attributes=("TenantId", "BookingId")
@@ -43,14 +43,14 @@ class Synthesizer:
 
     def stack(self, stage: Stage) -> DispatcherStack:
         bundle = self._bundles[stage.bundle]
-        return DispatcherStack(self.app, stage=stage, bundle=bundle, definition=DEFINITION)
+        return DispatcherStack(self.app, stage=stage, bundle=bundle, definitions=DEFINITIONS)
 
 
 @pytest.fixture(scope="session")
 def templates(
     tmp_path_factory: pytest.TempPathFactory, aws_bundle: LambdaBundle, local_bundle: LambdaBundle
 ) -> dict[str, StackTemplate]:
-    """By stage; `OneKey`, `Expiring` and `Traced` are a sandbox with one setting each."""
+    """By stage; `OneKey`, `Expiring` and `Traced` are a sandbox with one setting each, `Wide` one for large hours."""
     synthesizer = Synthesizer(tmp_path_factory.mktemp("cdk"), {"aws": aws_bundle, "local": local_bundle})
     sandbox = STAGES["Sandbox"]
     one_key = replace(IMPORTED, key_attributes=("BookingId",))
@@ -61,6 +61,14 @@ def templates(
         replace(sandbox, name="OneKey", existing_bookings=one_key),
         replace(sandbox, name="Expiring", task_expiry_days=30),
         replace(sandbox, name="Traced", traced=True),
+        replace(
+            sandbox,
+            name="Wide",
+            booking_date_attribute="BookingDateShard",
+            booking_shards=16,
+            lane_concurrency=40,
+            page_budget=500,
+        ),
     ]
     stacks = {stage.name: synthesizer.stack(stage) for stage in stages}
     assembly = synthesizer.app.synth()

@@ -19,6 +19,10 @@ SECONDS = {
     "TakeLeases": budget.SMALL_FUNCTION_SECONDS,
     "DispatchPage": budget.PAGE_FUNCTION_SECONDS,
     "DispatchWindow": budget.WINDOW_FUNCTION_SECONDS,
+    "LayOutLanes": budget.PAGE_FUNCTION_SECONDS,
+    "StagePage": budget.PAGE_FUNCTION_SECONDS,
+    "FoldPages": budget.PAGE_FUNCTION_SECONDS,
+    "MergeBucket": budget.PAGE_FUNCTION_SECONDS,
     "SummarizeRun": budget.SMALL_FUNCTION_SECONDS,
     "ReportFailure": budget.SMALL_FUNCTION_SECONDS,
     "RecordEnd": budget.SMALL_FUNCTION_SECONDS,
@@ -28,6 +32,10 @@ MODULES = {
     "TakeLeases": "take_leases",
     "DispatchPage": "dispatch_page",
     "DispatchWindow": "dispatch_window",
+    "LayOutLanes": "lay_out_lanes",
+    "StagePage": "stage_page",
+    "FoldPages": "fold_pages",
+    "MergeBucket": "merge_bucket",
     "SummarizeRun": "summarize_run",
     "ReportFailure": "report_failure",
     "RecordEnd": "record_end",
@@ -35,9 +43,11 @@ MODULES = {
 SETTINGS: dict[str, tuple[Any, ...]] = {
     "PlanRun": (settings.ParameterSettings,),
     "TakeLeases": (settings.LedgerSettings,),
-    "DispatchPage": (settings.LedgerSettings, settings.DispatchSettings),
-    "DispatchWindow": (settings.LedgerSettings, settings.DispatchSettings),
-    "SummarizeRun": (settings.LedgerSettings,),
+    **dict.fromkeys(
+        ("DispatchPage", "DispatchWindow", "LayOutLanes", "StagePage", "FoldPages", "MergeBucket"),
+        (settings.LedgerSettings, settings.StagingSettings, settings.DispatchSettings),
+    ),
+    "SummarizeRun": (settings.LedgerSettings, settings.StagingSettings),
     "ReportFailure": (settings.LedgerSettings, settings.NotifierSettings),
     "RecordEnd": (settings.LedgerSettings, settings.NotifierSettings),
 }
@@ -45,21 +55,28 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
 LEDGER = "<StorageLedger.Arn>"
 PARAMETER = "arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:parameter<Parameters{}>"
 """The name begins with a slash."""
-DISPATCH = {
-    ("dynamodb:Query", "<StorageBookings.Arn>/index/BookingDateUTC-BookingTimeUTC-index"),
+BUCKET = "<StorageTaskData.Arn>"
+READ_BOOKINGS = {("dynamodb:Query", "<StorageBookings.Arn>/index/BookingDateUTC-BookingTimeUTC-index")}
+STOP = {("ssm:GetParameters", PARAMETER.format("Stop"))}
+SEND = {("sqs:SendMessage", "<QueuesPointQueue.Arn>"), ("sqs:SendMessage", "<QueuesCouponQueue.Arn>")}
+ASK_FOR_PLAN = {("dynamodb:GetItem", LEDGER)}
+SEE_PLANS = {("dynamodb:Query", LEDGER)}
+ADD_PLAN = {
     ("dynamodb:BatchGetItem", LEDGER),
     ("dynamodb:ConditionCheckItem", LEDGER),
     ("dynamodb:PutItem", LEDGER),
-    ("dynamodb:Query", LEDGER),
     ("dynamodb:UpdateItem", LEDGER),
-    ("s3:PutObject", "<StorageTaskData.Arn>/tasks/*"),
-    ("s3:PutObject", "<StorageTaskData.Arn>/set-aside/*"),
-    ("s3:PutObject", "<StorageTaskData.Arn>/plans/*"),
-    ("s3:GetObject", "<StorageTaskData.Arn>/plans/*"),
-    ("sqs:SendMessage", "<QueuesPointQueue.Arn>"),
-    ("sqs:SendMessage", "<QueuesCouponQueue.Arn>"),
-    ("ssm:GetParameters", PARAMETER.format("Stop")),
 }
+WRITE_TASKS = {
+    ("s3:PutObject", f"{BUCKET}/tasks/*"),
+    ("s3:AbortMultipartUpload", f"{BUCKET}/tasks/*"),
+    ("s3:PutObject", f"{BUCKET}/plans/*"),
+    ("s3:GetObject", f"{BUCKET}/plans/*"),
+}
+SET_ASIDE = {("s3:PutObject", f"{BUCKET}/set-aside/*")}
+WRITE_STAGED = {("s3:PutObject", f"{BUCKET}/staging/*"), ("s3:AbortMultipartUpload", f"{BUCKET}/staging/*")}
+READ_STAGED = {("s3:GetObject", f"{BUCKET}/staging/*")}
+DISPATCH = READ_BOOKINGS | STOP | SEND | SEE_PLANS | ADD_PLAN | WRITE_TASKS | SET_ASIDE
 END_RUN = {("dynamodb:DeleteItem", LEDGER), ("dynamodb:UpdateItem", LEDGER)}
 TELL = {("sns:Publish", "<AlarmsTopic>")}
 KEEP_WHAT_FAILED = {
@@ -75,11 +92,15 @@ RIGHTS = {
         ("dynamodb:Query", LEDGER),
         ("dynamodb:UpdateItem", LEDGER),
     },
-    "DispatchPage": {("dynamodb:GetItem", LEDGER)} | DISPATCH,
+    "DispatchPage": ASK_FOR_PLAN | DISPATCH,
     "DispatchWindow": DISPATCH,
-    "SummarizeRun": END_RUN,
-    "ReportFailure": {("dynamodb:Query", LEDGER)} | END_RUN | TELL,
-    "RecordEnd": {("dynamodb:GetItem", LEDGER), ("dynamodb:Query", LEDGER)} | END_RUN | TELL | KEEP_WHAT_FAILED,
+    "LayOutLanes": STOP | SEE_PLANS | ADD_PLAN,
+    "StagePage": READ_BOOKINGS | STOP | ASK_FOR_PLAN | ADD_PLAN | WRITE_STAGED | SET_ASIDE,
+    "FoldPages": STOP | ASK_FOR_PLAN | SEE_PLANS | ADD_PLAN | WRITE_STAGED | READ_STAGED,
+    "MergeBucket": STOP | SEND | ASK_FOR_PLAN | SEE_PLANS | ADD_PLAN | WRITE_TASKS | READ_STAGED,
+    "SummarizeRun": SEE_PLANS | END_RUN | {("s3:DeleteObject", f"{BUCKET}/staging/*")},
+    "ReportFailure": SEE_PLANS | END_RUN | TELL,
+    "RecordEnd": ASK_FOR_PLAN | SEE_PLANS | END_RUN | TELL | KEEP_WHAT_FAILED,
 }
 
 ELF_MACHINES = {"x86_64": 62, "arm64": 183}
@@ -96,7 +117,7 @@ def functions(sandbox: StackTemplate) -> dict[str, Any]:
     }
 
 
-def test_there_are_seven_functions(functions: dict[str, Any]) -> None:
+def test_there_are_eleven_functions(functions: dict[str, Any]) -> None:
     assert functions.keys() == SECONDS.keys()
 
 
@@ -140,6 +161,18 @@ def test_the_environment_is_exactly_what_the_settings_read(functions: dict[str, 
         settings.load(kind, own)
 
 
+@pytest.mark.parametrize(
+    ("stage", "shards", "concurrency", "page_budget"), [("Sandbox", "0", "8", "2000"), ("Wide", "16", "40", "500")]
+)
+def test_a_run_s_plan_knows_what_the_deployment_allows(
+    templates: dict[str, StackTemplate], stage: str, shards: str, concurrency: str, page_budget: str
+) -> None:
+    environment = templates[stage].properties(FUNCTION)["FunctionsPlanRunFunction"]["Environment"]["Variables"]
+    assert environment["BOOKING_SHARDS"] == shards
+    assert environment["LANE_CONCURRENCY"] == concurrency
+    assert environment["PAGE_BUDGET"] == page_budget
+
+
 def test_the_key_attributes_arrive_as_a_list(functions: dict[str, Any]) -> None:
     environment = functions["DispatchPage"]["Environment"]["Variables"]
     assert settings.load(settings.DispatchSettings, environment).booking_key_attributes == ("RecordId",)
@@ -156,7 +189,7 @@ def test_a_role_may_do_exactly_what_its_function_does(sandbox: StackTemplate, na
 
 def test_an_imported_table_is_read_through_its_index_only(production: StackTemplate) -> None:
     arn = "arn:<AWS::Partition>:dynamodb:<AWS::Region>:<AWS::AccountId>:table/PlatformBookings"
-    for name in ("DispatchPage", "DispatchWindow"):
+    for name in ("DispatchPage", "DispatchWindow", "StagePage"):
         rights = production.rights(f"Functions{name}Role")
         assert {right for right in rights if "PlatformBookings" in right[1]} == {
             ("dynamodb:Query", f"{arn}/index/by-booking-time")

@@ -87,3 +87,44 @@ def test_tracing_is_off_unless_set(given: Any, traced: bool) -> None:  # noqa: F
 def test_tracing_is_true_or_false(given: Any) -> None:
     with pytest.raises(SettingError, match=r"^tracing: .* is neither true nor false\.$"):
         stage(tracing=given)
+
+
+NUMBERS = {
+    "bookingShards": ("booking_shards", 0, 0, 64),
+    "laneConcurrency": ("lane_concurrency", 8, 1, 40),
+    "pageBudget": ("page_budget", 2000, 1, 3000),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_has_its_default_and_may_come_as_text(name: str) -> None:
+    field, default, least, most = NUMBERS[name]
+    assert getattr(stage(), field) == default
+    for number in (least, most):
+        assert getattr(stage(**{name: number}), field) == getattr(stage(**{name: str(number)}), field) == number
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("given", ["", "many", "1.5", "-1", "\u0663", 1.5, True, [1]])
+def test_what_is_no_whole_number_is_refused_by_name(name: str, given: Any) -> None:
+    with pytest.raises(SettingError, match=rf"^{name}: .* is no whole number from \d+ to \d+\.$"):
+        stage(**{name: given})
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_out_of_its_range_is_refused(name: str) -> None:
+    _, _, least, most = NUMBERS[name]
+    for number in (least - 1, most + 1, str(most + 1)):
+        with pytest.raises(SettingError, match=rf"^{name}: .* from {least} to {most}\.$"):
+            stage(**{name: number})
+
+
+def test_the_index_is_partitioned_by_the_contract_s_date_unless_another_attribute_is_named() -> None:
+    assert stage().booking_date_attribute == "BookingDateUTC"
+    assert stage(bookingDateAttribute="DateAndShard").booking_date_attribute == "DateAndShard"
+
+
+@pytest.mark.parametrize("given", ["", 7, ["BookingDateUTC"]])
+def test_an_attribute_without_a_name_is_refused(given: Any) -> None:
+    with pytest.raises(SettingError, match=r"^bookingDateAttribute: .* is no name\.$"):
+        stage(bookingDateAttribute=given)

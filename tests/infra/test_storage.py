@@ -40,6 +40,16 @@ def test_bookings_are_indexed_by_date_and_time_with_all_their_attributes(sandbox
     }
 
 
+def test_the_date_may_stand_in_another_attribute_that_holds_its_shard_too(templates: dict[str, StackTemplate]) -> None:
+    bookings = templates["Wide"].properties(TABLE)["StorageBookings"]
+    [index] = bookings["GlobalSecondaryIndexes"]
+    assert index["KeySchema"][0] == {"AttributeName": "BookingDateShard", "KeyType": "HASH"}
+    assert {"AttributeName": "BookingDateShard", "AttributeType": "S"} in bookings["AttributeDefinitions"]
+    for name in ("DispatchPage", "DispatchWindow", "StagePage"):
+        function = templates["Wide"].properties("AWS::Lambda::Function")[f"Functions{name}Function"]
+        assert function["Environment"]["Variables"]["BOOKING_DATE_ATTRIBUTE"] == "BookingDateShard"
+
+
 @pytest.mark.parametrize(("stage", "keys"), [("OneKey", '["BookingId"]'), ("Production", '["TenantId", "BookingId"]')])
 def test_an_existing_table_is_read_and_neither_created_nor_changed(
     templates: dict[str, StackTemplate], stage: str, keys: str
@@ -130,4 +140,4 @@ def test_what_holds_data_outlives_a_production_stack_and_goes_with_any_other(
 
 def test_only_a_sandbox_empties_its_bucket(templates: dict[str, StackTemplate]) -> None:
     emptying = {name for name, one in templates.items() if "Custom::S3AutoDeleteObjects" in one.kinds()}
-    assert emptying == {"Sandbox", "OneKey", "Expiring", "Traced"}
+    assert emptying == {"Sandbox", "OneKey", "Expiring", "Traced", "Wide"}

@@ -1,4 +1,4 @@
-"""The state machine as it is deployed: its definition after substitution, its role, its log."""
+"""The state machines as they are deployed: their definitions after substitution, their roles, their logs."""
 
 import json
 import re
@@ -8,16 +8,36 @@ from typing import Any
 import pytest
 
 from functions.domain import budget
-from tests.infra.conftest import DEFINITION
+from tests.infra.conftest import DEFINITIONS
 from tests.infra.template import StackTemplate
 
-NAMES = ("PlanRun", "TakeLeases", "DispatchPage", "DispatchWindow", "SummarizeRun", "ReportFailure")
+FUNCTIONS = {
+    "Dispatch": (
+        *("PlanRun", "TakeLeases", "DispatchPage", "LayOutLanes"),
+        *("DispatchWindow", "SummarizeRun", "ReportFailure"),
+    ),
+    "Lane": ("DispatchPage", "StagePage", "FoldPages", "MergeBucket"),
+}
+"""Of each machine, those that it invokes."""
+FILES = {"Dispatch": DEFINITIONS / "dispatch.asl.json", "Lane": DEFINITIONS / "lane.asl.json"}
+LANE_MACHINE = {"Dispatch": {"LaneStateMachineArn": "<WorkflowLane>"}, "Lane": {}}
 NUMBERS = ("TimeoutSeconds", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds", "MaxConcurrency")
 
 
-def machine(template: StackTemplate) -> dict[str, Any]:
-    [described] = template.properties("AWS::StepFunctions::StateMachine").values()
-    return dict(described)
+whichever_machine = pytest.mark.parametrize("name", FUNCTIONS)
+
+
+def machine(template: StackTemplate, name: str = "Dispatch") -> dict[str, Any]:
+    return dict(template.properties("AWS::StepFunctions::StateMachine")[f"Workflow{name}"])
+
+
+def definition_of(template: StackTemplate, name: str) -> dict[str, Any]:
+    """The definition with every placeholder filled in as CloudFormation does: as text."""
+    described = machine(template, name)
+    text = described["DefinitionString"]
+    for placeholder, value in described["DefinitionSubstitutions"].items():
+        text = text.replace(f"${{{placeholder}}}", value)
+    return dict(json.loads(text))
 
 
 def members(value: Any) -> Iterator[tuple[str, Any]]:
@@ -30,25 +50,37 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture(scope="module")
 def definition(sandbox: StackTemplate) -> dict[str, Any]:
-    """The definition with every placeholder filled in as CloudFormation does: as text."""
-    described = machine(sandbox)
-    text = described["DefinitionString"]
-    for placeholder, value in described["DefinitionSubstitutions"].items():
-        text = text.replace(f"${{{placeholder}}}", value)
-    return dict(json.loads(text))
+    return definition_of(sandbox, "Dispatch")
 
 
-def test_every_placeholder_of_the_definition_is_supplied_and_every_one_supplied_is_used(
-    sandbox: StackTemplate,
+def invocations(definition: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tasks that invoke functions."""
+    return {name: state for name, state in definition["States"].items() if state["Type"] == "Task"}
+
+
+@pytest.fixture(scope="module")
+def start(definition: dict[str, Any]) -> dict[str, Any]:
+    """The task that starts a lane."""
+    return dict(definition["States"]["Dispatch lanes"]["ItemProcessor"]["States"]["Dispatch lane"])
+
+
+def test_there_are_two_machines(sandbox: StackTemplate) -> None:
+    assert sandbox.properties("AWS::StepFunctions::StateMachine").keys() == {f"Workflow{name}" for name in FUNCTIONS}
+
+
+@whichever_machine
+def test_every_placeholder_of_a_definition_is_supplied_and_every_one_supplied_is_used(
+    sandbox: StackTemplate, name: str
 ) -> None:
-    used = set(re.findall(r"\$\{(\w+)\}", DEFINITION.read_text(encoding="utf-8")))
-    assert used == {f"{name}FunctionArn" for name in NAMES}
-    assert machine(sandbox)["DefinitionSubstitutions"] == {
-        f"{name}FunctionArn": f"<Functions{name}Function.Arn>" for name in NAMES
-    }
+    supplied = {f"{function}FunctionArn": f"<Functions{function}Function.Arn>" for function in FUNCTIONS[name]}
+    assert machine(sandbox, name)["DefinitionSubstitutions"] == supplied | LANE_MACHINE[name]
+    used = set(re.findall(r"\$\{(\w+)\}", FILES[name].read_text(encoding="utf-8")))
+    assert used == supplied.keys() | LANE_MACHINE[name].keys()
 
 
-def test_numbers_arrive_as_numbers_and_no_placeholder_remains(definition: dict[str, Any]) -> None:
+@whichever_machine
+def test_numbers_arrive_as_numbers_and_no_placeholder_remains(sandbox: StackTemplate, name: str) -> None:
+    definition = definition_of(sandbox, name)
     assert "${" not in json.dumps(definition)
     numbers = [(key, value) for key, value in members(definition) if key in NUMBERS]
     assert numbers
@@ -56,28 +88,34 @@ def test_numbers_arrive_as_numbers_and_no_placeholder_remains(definition: dict[s
         assert type(value) in (int, float), key
 
 
-def test_a_task_waits_longer_than_its_function_may_run(sandbox: StackTemplate, definition: dict[str, Any]) -> None:
+@whichever_machine
+def test_a_task_waits_longer_than_its_function_may_run(sandbox: StackTemplate, name: str) -> None:
     functions = sandbox.properties("AWS::Lambda::Function")
-    tasks = [state for state in definition["States"].values() if state["Type"] == "Task"]
+    tasks = invocations(definition_of(sandbox, name)).values()
     assert tasks
     for task in tasks:
         function = task["Parameters"]["FunctionName"].removeprefix("<").removesuffix(".Arn>")
         assert task["TimeoutSeconds"] > functions[function]["Timeout"]
 
 
-def tasks_of(definition: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {name: state for name, state in definition["States"].items() if state["Type"] == "Task"}
-
-
-def test_tasks_have_the_time_of_the_budget(definition: dict[str, Any]) -> None:
-    assert {name: task["TimeoutSeconds"] for name, task in tasks_of(definition).items()} == {
+def test_tasks_have_the_time_of_the_budget(sandbox: StackTemplate, definition: dict[str, Any]) -> None:
+    assert {name: task["TimeoutSeconds"] for name, task in invocations(definition).items()} == {
         "Plan run": budget.SMALL_TASK_SECONDS,
         "Take leases": budget.SMALL_TASK_SECONDS,
         "Dispatch page": budget.PAGE_TASK_SECONDS,
+        "Lay out lanes": budget.PAGE_TASK_SECONDS,
         "Dispatch whole window": budget.WINDOW_TASK_SECONDS,
         "Summarize run": budget.SMALL_TASK_SECONDS,
         "Report failure": budget.SMALL_TASK_SECONDS,
     }
+    lane = invocations(definition_of(sandbox, "Lane"))
+    assert {name: task["TimeoutSeconds"] for name, task in lane.items()} == dict.fromkeys(
+        ("Dispatch page", "Stage page", "Fold pages", "Merge bucket"), budget.PAGE_TASK_SECONDS
+    )
+
+
+def test_a_lane_is_waited_for_as_long_as_it_may_take(sandbox: StackTemplate, start: dict[str, Any]) -> None:
+    assert start["TimeoutSeconds"] == definition_of(sandbox, "Lane")["TimeoutSeconds"]
 
 
 @pytest.mark.parametrize(
@@ -108,44 +146,77 @@ def test_a_neighbour_is_waited_for_longer_than_the_lease_of_one_that_died(defini
     assert waited + budget.WINDOW_TASK_SECONDS < definition["TimeoutSeconds"]
 
 
-def test_tasks_name_the_partition_that_they_are_deployed_to(definition: dict[str, Any]) -> None:
-    tasks = [state for state in definition["States"].values() if state["Type"] == "Task"]
+@whichever_machine
+def test_tasks_name_the_partition_that_they_are_deployed_to(sandbox: StackTemplate, name: str) -> None:
+    tasks = invocations(definition_of(sandbox, name)).values()
     assert {task["Resource"] for task in tasks} == {"arn:<AWS::Partition>:states:::lambda:invoke"}
 
 
-def test_the_machine_is_a_standard_one(sandbox: StackTemplate) -> None:
-    assert machine(sandbox)["StateMachineType"] == "STANDARD"
+def test_a_lane_is_started_in_the_partition_that_it_is_deployed_to(start: dict[str, Any]) -> None:
+    assert start["Resource"] == "arn:<AWS::Partition>:states:::states:startExecution.sync:2"
+    assert start["Parameters"]["StateMachineArn"] == "<WorkflowLane>"
 
 
-def test_its_role_invokes_exactly_the_functions_of_the_definition(sandbox: StackTemplate) -> None:
-    rights = sandbox.rights("WorkflowDispatchRole")
-    log_delivery = {right for right in rights if right[0].startswith("logs:")}
-    assert {resource for _, resource in log_delivery} == {"*"}
-    assert {action for action, _ in log_delivery} == {
-        "logs:CreateLogDelivery",
-        "logs:DeleteLogDelivery",
-        "logs:DescribeLogGroups",
-        "logs:DescribeResourcePolicies",
-        "logs:GetLogDelivery",
-        "logs:ListLogDeliveries",
-        "logs:PutResourcePolicy",
-        "logs:UpdateLogDelivery",
-    }
-    assert rights - log_delivery == {("lambda:InvokeFunction", f"<Functions{name}Function.Arn>") for name in NAMES}
+@whichever_machine
+def test_a_machine_is_a_standard_one(sandbox: StackTemplate, name: str) -> None:
+    assert machine(sandbox, name)["StateMachineType"] == "STANDARD"
 
 
-def test_every_step_is_logged_without_the_data_in_it(sandbox: StackTemplate) -> None:
-    assert machine(sandbox)["LoggingConfiguration"] == {
+LOG_DELIVERY = {
+    (f"logs:{action}", "*")
+    for action in (
+        *("CreateLogDelivery", "DeleteLogDelivery", "GetLogDelivery", "ListLogDeliveries", "UpdateLogDelivery"),
+        *("DescribeLogGroups", "DescribeResourcePolicies", "PutResourcePolicy"),
+    )
+}
+ACCOUNT = "<AWS::Region>:<AWS::AccountId>"
+START_LANES = {
+    ("states:StartExecution", "<WorkflowLane>"),
+    *(
+        (f"states:{action}", f"arn:<AWS::Partition>:states:{ACCOUNT}:execution:<WorkflowLane.Name>:*")
+        for action in ("DescribeExecution", "StopExecution")
+    ),
+    *(
+        (
+            f"events:{action}",
+            f"arn:<AWS::Partition>:events:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule",
+        )
+        for action in ("DescribeRule", "PutRule", "PutTargets")
+    ),
+}
+"""As Step Functions asks for it, of a machine that waits for the executions that it starts."""
+
+
+@whichever_machine
+def test_its_role_invokes_exactly_the_functions_of_the_definition_and_a_run_s_starts_lanes(
+    sandbox: StackTemplate, name: str
+) -> None:
+    invoke = {("lambda:InvokeFunction", f"<Functions{function}Function.Arn>") for function in FUNCTIONS[name]}
+    more = START_LANES if name == "Dispatch" else set()
+    assert sandbox.rights(f"Workflow{name}Role") == LOG_DELIVERY | invoke | more
+
+
+def test_a_machine_is_made_when_its_role_may_do_all_that(sandbox: StackTemplate) -> None:
+    """Step Functions refuses one whose role may not make the rule by which it hears of an execution's end."""
+    made = sandbox.resources("AWS::StepFunctions::StateMachine")["WorkflowDispatch"]
+    assert any(name.startswith("WorkflowDispatchRoleDefaultPolicy") for name in made["DependsOn"])
+
+
+@whichever_machine
+def test_every_step_is_logged_without_the_data_in_it(sandbox: StackTemplate, name: str) -> None:
+    log = {"Dispatch": "WorkflowLog", "Lane": "WorkflowLaneLog"}[name]
+    assert machine(sandbox, name)["LoggingConfiguration"] == {
         "Level": "ALL",
         "IncludeExecutionData": False,
-        "Destinations": [{"CloudWatchLogsLogGroup": {"LogGroupArn": "<WorkflowLog.Arn>"}}],
+        "Destinations": [{"CloudWatchLogsLogGroup": {"LogGroupArn": f"<{log}.Arn>"}}],
     }
-    assert sandbox.properties("AWS::Logs::LogGroup")["WorkflowLog"] == {
-        "LogGroupName": "/aws/vendedlogs/states/BookingtimeDispatcherSandbox-Dispatch",
+    assert sandbox.properties("AWS::Logs::LogGroup")[log] == {
+        "LogGroupName": f"/aws/vendedlogs/states/BookingtimeDispatcherSandbox-{name}",
         "RetentionInDays": 90,
     }
 
 
-def test_executions_are_traced_only_where_that_is_set(templates: dict[str, StackTemplate]) -> None:
-    assert machine(templates["Traced"])["TracingConfiguration"] == {"Enabled": True}
-    assert machine(templates["Sandbox"])["TracingConfiguration"] == {"Enabled": False}
+@whichever_machine
+def test_executions_are_traced_only_where_that_is_set(templates: dict[str, StackTemplate], name: str) -> None:
+    assert machine(templates["Traced"], name)["TracingConfiguration"] == {"Enabled": True}
+    assert machine(templates["Sandbox"], name)["TracingConfiguration"] == {"Enabled": False}

@@ -1,7 +1,7 @@
-"""The state machine's definition, read as data: rules that no interpreter on this machine holds it to.
+"""The state machines' definitions, read as data: rules that no interpreter on this machine holds them to.
 
-Each rule yields its breaches, each beginning with the name of the state it stands in.  A table spoils the definition in
-one place at a time, and shows that the rule finds it.
+Each rule yields its breaches, each beginning with the name of the state it stands in.  Tables spoil a definition in one
+place at a time, and show that the rule finds it.
 """
 
 import json
@@ -15,15 +15,18 @@ import pytest
 
 from functions.domain import budget
 from functions.domain.errors import ERRORS_BY_NAME, PermanentError
+from functions.domain.lane import Step
 from functions.domain.run import Others, Progress, Run
 from functions.domain.run import Path as WayOfReading
 from functions.domain.window import Window, parse_instant
+from functions.usecases.lay_out_lanes import Layout
 from functions.usecases.ports import Holder
 from functions.usecases.take_leases import Start
-from tests.machine.walk import DEFINITION, PLACEHOLDER
+from tests.machine.walk import DEFINITION, LANE_DEFINITION, LANE_MACHINE, PLACEHOLDER
 
 ROOT: Final = DEFINITION.parents[1]
 TEXT: Final = DEFINITION.read_text(encoding="utf-8")
+LANE_TEXT: Final = LANE_DEFINITION.read_text(encoding="utf-8")
 
 State: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[[State], Iterator[str]]
@@ -37,22 +40,46 @@ LAMBDA_ERRORS: Final = [
     "Lambda.TooManyRequestsException",
     "Lambda.CodeArtifactUserPendingException",
 ]
+START_ERRORS: Final = [
+    "StepFunctions.ExecutionLimitExceeded",
+    "StepFunctions.ExecutionLimitExceededException",
+    "StepFunctions.ThrottlingException",
+    "StepFunctions.AWSStepFunctionsException",
+    "StepFunctions.SdkClientException",
+]
+"""A start that was refused for the time being; a lane that failed is `States.TaskFailed`."""
 WAITED_FOR: Final = ("Take leases", "WindowBusy")
 """The one permanent error that is tried again, and where: a neighbour's run ends by itself."""
 LONGEST_WAIT_SECONDS: Final = 3600
 MOST_RETRIES: Final = 5
 LONGEST_PAUSE_SECONDS: Final = 60
-PLAIN_TYPES: Final = ("Task", "Pass", "Choice", "Fail", "Succeed")
-IMPERATIVES: Final = {"Begin", "Dispatch", "Plan", "Report", "Summarize", "Take"}
+PLAIN_TYPES: Final = ("Task", "Pass", "Choice", "Map", "Fail", "Succeed")
+IMPERATIVES: Final = {
+    *("Begin", "Dispatch", "Fold", "Lay", "Merge", "Note", "Plan", "Report", "Stage", "Summarize", "Take"),
+}
 REPORT: Final = "Report failure"
+PLAIN_PATH: Final = r"\$\$?(\.\w+)*(\[0\])?"
+"""Of a list it is asked for the first member, and that only whether there is one."""
 OUTSIDE: Final = {"RecordEnd"}
 """Functions that the machine does not invoke: an event does."""
+
+EARLY_ANSWERS: Final[dict[tuple[object, object], set[str]]] = {
+    ("$.Progress.HasMore", False): {"Summarize run", "Lane done"},
+    ("$.Progress.Stopped", True): {"Summarize run", "Lane done"},
+    ("$.Progress.HandsOver", True): {"Dry run?", "Lane done"},
+    ("$.Run.Path", "full"): {"Dispatch whole window"},
+    ("$.Run.InLanes", False): {"Dispatch page"},
+}
+"""Where an answer may lead that leaves a choice's last question unasked."""
 
 SMALL: Final = (budget.SMALL_FUNCTION_SECONDS, budget.SMALL_TASK_SECONDS)
 SECONDS: Final = {
     "PlanRun": SMALL,
     "TakeLeases": SMALL,
-    "DispatchPage": (budget.PAGE_FUNCTION_SECONDS, budget.PAGE_TASK_SECONDS),
+    **dict.fromkeys(
+        ("DispatchPage", "LayOutLanes", "StagePage", "FoldPages", "MergeBucket"),
+        (budget.PAGE_FUNCTION_SECONDS, budget.PAGE_TASK_SECONDS),
+    ),
     "DispatchWindow": (budget.WINDOW_FUNCTION_SECONDS, budget.WINDOW_TASK_SECONDS),
     "SummarizeRun": SMALL,
     "ReportFailure": SMALL,
@@ -70,11 +97,12 @@ RUN: Final = Run(
     set_aside_limit=1,
     lease_seconds=1,
 )
+PIECE: Final = {**Progress().to_state(), "HandsOver": False}
 RETURNS: Final[dict[str, Any]] = {
     "PlanRun": {"Run": RUN.to_state(), "Progress": Progress().to_state()},
     "TakeLeases": Start(RUN, Progress(), Holder("run", 0), Others()).to_state(),
-    "DispatchPage": Progress().to_state(),
-    "DispatchWindow": Progress().to_state(),
+    **dict.fromkeys(("DispatchPage", "DispatchWindow", "StagePage", "FoldPages", "MergeBucket"), PIECE),
+    "LayOutLanes": Layout(Progress(), ((Step.DISPATCH, Progress()),), 1).to_state(RUN, 1),
     "SummarizeRun": None,
     "ReportFailure": {"Run": {}, "Progress": {}},
 }
@@ -86,14 +114,34 @@ def definition() -> State:
     return dict(json.loads(TEXT))
 
 
+@pytest.fixture
+def lane() -> State:
+    return dict(json.loads(LANE_TEXT))
+
+
 def function_of(task: State) -> str:
     """The function whose placeholder, and nothing else, the task invokes."""
     found = PLACEHOLDER.fullmatch(str(task.get("Parameters", {}).get("FunctionName")))
     return found[1] if found else ""
 
 
+def states_of(definition: State) -> dict[str, State]:
+    """Every state by its name, those of a Map's items too."""
+    inner = [state["ItemProcessor"] for state in definition["States"].values() if "ItemProcessor" in state]
+    return {**definition["States"], **{name: state for each in inner for name, state in states_of(each).items()}}
+
+
 def of_type(definition: State, *types: str) -> Iterator[tuple[str, State]]:
-    return ((name, state) for name, state in definition["States"].items() if state["Type"] in types)
+    return ((name, state) for name, state in states_of(definition).items() if state["Type"] in types)
+
+
+def functions_of(definition: State) -> Iterator[tuple[str, State]]:
+    """The tasks that are no starts of executions."""
+    return ((name, task) for name, task in of_type(definition, "Task") if not starts_a_lane(task))
+
+
+def starts_a_lane(task: State) -> bool:
+    return str(task.get("Resource")).startswith("arn:aws:states:::states:")
 
 
 def following(state: State) -> Iterator[str]:
@@ -104,14 +152,15 @@ def following(state: State) -> Iterator[str]:
 
 def reachable(definition: State, start: str, last: str = "") -> set[str]:
     """Every state that is reached from `start`, itself too; nothing is followed behind `last`."""
-    seen: set[str] = set()
+    states, seen = states_of(definition), set[str]()
     ahead = [start]
     while ahead:
         name = ahead.pop()
         if name not in seen:
             seen.add(name)
-            state = definition["States"].get(name, {}) if name != last else {}
+            state = states.get(name, {}) if name != last else {}
             ahead += [*following(state), *(catcher["Next"] for catcher in state.get("Catch", ()))]
+            ahead += [state["ItemProcessor"]["StartAt"]] if "ItemProcessor" in state else []
     return seen
 
 
@@ -127,15 +176,15 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def each_state_says_what_it_promises(definition: State) -> Iterator[str]:
-    for name, state in definition["States"].items():
+    for name, state in states_of(definition).items():
         if not state.get("Comment", "").endswith("."):
             yield f"{name}: no comment"
 
 
 def names_tell_what_a_state_is(definition: State) -> Iterator[str]:
-    """Steps are imperative phrases, choices are questions, ends are outcomes."""
-    for name, state in definition["States"].items():
-        is_end = state["Type"] in {"Fail", "Succeed"} or state.get("End", False)
+    """Steps are imperative phrases, choices are questions, ends are outcomes; the end of an item is none."""
+    for name, state in states_of(definition).items():
+        is_end = state["Type"] in {"Fail", "Succeed"} or (state.get("End", False) and name in definition["States"])
         if (state["Type"] == "Choice") is not name.endswith("?"):
             yield f"{name}: a choice, and only a choice, is a question"
         elif state["Type"] != "Choice" and (name.split()[0] in IMPERATIVES) is is_end:
@@ -146,14 +195,44 @@ def names_tell_what_a_state_is(definition: State) -> Iterator[str]:
 
 def every_state_is_there_and_reached(definition: State) -> Iterator[str]:
     reached = reachable(definition, definition["StartAt"])
-    for name in reached ^ definition["States"].keys():
+    for name in reached ^ states_of(definition).keys():
         yield f"{name}: {'not there' if name in reached else 'never reached'}"
 
 
 def tasks_invoke_functions(definition: State) -> Iterator[str]:
-    for name, task in of_type(definition, "Task"):
+    for name, task in functions_of(definition):
         if task["Resource"] != "arn:aws:states:::lambda:invoke" or function_of(task) not in SECONDS:
             yield f"{name}: invokes no function of this application by its placeholder"
+
+
+def lanes_are_begun_as_they_are_laid_out(definition: State) -> Iterator[str]:
+    """As many side by side as the layout says; what they return would only fill the state."""
+    for name, each in of_type(definition, "Map"):
+        if each["ItemProcessor"].get("ProcessorConfig") != {"Mode": "INLINE"}:
+            yield f"{name}: its items are executions before they have started any"
+        if each.get("MaxConcurrencyPath") != "$.Layout.Concurrency":
+            yield f"{name}: works side by side on more than it may"
+        if any(key.startswith("Tolerated") for key in each):
+            yield f"{name}: goes on though an item failed"
+        if each.get("ResultPath", "$") is not None:
+            yield f"{name}: keeps what its items return"
+        if "Retry" in each:
+            yield f"{name}: begins all its items again"
+
+
+def lanes_are_executions_that_the_run_waits_for(definition: State) -> Iterator[str]:
+    for name, task in ((name, task) for name, task in of_type(definition, "Task") if starts_a_lane(task)):
+        given = task["Parameters"]
+        if task["Resource"] != "arn:aws:states:::states:startExecution.sync:2":
+            yield f"{name}: does not wait for what it starts"
+        if given.get("StateMachineArn") != LANE_MACHINE:
+            yield f"{name}: starts something else than a lane"
+        if "Name.$" not in given:
+            yield f"{name}: what is started again is another one"
+        if given["Input"].get("AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID.$") != "$$.Execution.Id":
+            yield f"{name}: does not say who has started it"
+        if task.get("ResultPath", "$") is not None:
+            yield f"{name}: keeps what its lane returns"
 
 
 def only_plain_steps_are_used(definition: State) -> Iterator[str]:
@@ -162,9 +241,11 @@ def only_plain_steps_are_used(definition: State) -> Iterator[str]:
         for key, value in members(state):
             if key in {"QueryLanguage", "Assign", "Arguments", "Output", "OutputPath"}:
                 yield f"{name}: {key}"
-            if (key.endswith((".$", "Path")) or key == "Variable") and not re.fullmatch(r"\$\$?(\.\w+)*", str(value)):
+            if key == "ResultPath" and value is None:
+                continue
+            if (key.endswith((".$", "Path")) or key == "Variable") and not re.fullmatch(PLAIN_PATH, str(value)):
                 yield f"{name}: {key} is no plain path"
-    for name in definition["States"].keys() - {name for name, _ in of_type(definition, *PLAIN_TYPES)}:
+    for name in states_of(definition).keys() - {name for name, _ in of_type(definition, *PLAIN_TYPES)}:
         yield f"{name}: of another type"
     if "QueryLanguage" in definition:
         yield "machine: QueryLanguage"
@@ -173,6 +254,10 @@ def only_plain_steps_are_used(definition: State) -> Iterator[str]:
 def waiting_ends(definition: State) -> Iterator[str]:
     """A task gives up a little after its function would have, and the machine some time."""
     for name, task in of_type(definition, "Task"):
+        if starts_a_lane(task):
+            if task.get("TimeoutSeconds") != json.loads(LANE_TEXT)["TimeoutSeconds"]:
+                yield f"{name}: waits for something else than the end of its lane"
+            continue
         function_seconds, task_seconds = SECONDS[function_of(task)]
         if type(task.get("TimeoutSeconds")) is not int or task["TimeoutSeconds"] != task_seconds:
             yield f"{name}: does not wait {task_seconds} s"
@@ -188,14 +273,15 @@ def transient_errors_are_retried_and_no_others(definition: State) -> Iterator[st
     A neighbour's run is waited for besides, before anything was taken.
     """
     for name, task in of_type(definition, "Task"):
-        raises_for_good = "Catch" not in task  # by the name of the error that it reports, which may be a transient one
-        transient = LAMBDA_ERRORS if raises_for_good else ["TransientError", *LAMBDA_ERRORS]
+        # The report raises by the name of the error that it reports, which may be a transient one.
+        ours = [] if name == REPORT else ["TransientError"]
+        wanted = [START_ERRORS] if starts_a_lane(task) else [TIME_OUTS, [*ours, *LAMBDA_ERRORS]]
         retry = [one for one in task.get("Retry", []) if not is_the_wait(name, one)]
-        if [retrier.get("ErrorEquals") for retrier in retry] != [TIME_OUTS, transient]:
+        if [retrier.get("ErrorEquals") for retrier in retry] != wanted:
             yield f"{name}: retries something else"
             continue
-        once, few = retry
-        if once.get("MaxAttempts", 3) > 1:
+        *once, few = retry
+        if any(retrier.get("MaxAttempts", 3) > 1 for retrier in once):
             yield f"{name}: a time-out is retried more than once"
         if not 1 <= few.get("MaxAttempts", 3) <= MOST_RETRIES:
             yield f"{name}: not a few retries"
@@ -224,11 +310,11 @@ def a_neighbour_is_waited_for_as_long_as_its_lease_can_last(definition: State) -
 
 
 def errors_have_names_that_exist(definition: State) -> Iterator[str]:
-    for name, state in definition["States"].items():
+    for name, state in states_of(definition).items():
         for kind in ("Retry", "Catch"):
             for error in (error for handler in state.get(kind, ()) for error in handler["ErrorEquals"]):
                 ours = ERRORS_BY_NAME.get(error)
-                if ours is None and not error.startswith(("States.", "Lambda.", "Sandbox.")):
+                if ours is None and not error.startswith(("States.", "Lambda.", "Sandbox.", "StepFunctions.")):
                     yield f"{name}: {error} is raised by nothing"
                 if kind == "Retry" and ours and issubclass(ours, PermanentError) and (name, error) != WAITED_FOR:
                     yield f"{name}: {error} is permanent and retried"
@@ -241,8 +327,10 @@ def only_tasks_fail(definition: State) -> Iterator[str]:
 
 
 def every_error_is_caught_and_keeps_the_state(definition: State) -> Iterator[str]:
-    caught_by = {catcher["Next"] for _, state in of_type(definition, "Task") for catcher in state.get("Catch", ())}
-    for name, task in of_type(definition, "Task"):
+    """Where all items of a Map are done: an item's error is the Map's."""
+    working = [(name, state) for name, state in definition["States"].items() if state["Type"] in {"Task", "Map"}]
+    caught_by = {catcher["Next"] for _, state in working for catcher in state.get("Catch", ())}
+    for name, task in working:
         catchers = task.get("Catch", [])
         if not catchers and name not in caught_by:
             yield f"{name}: its errors are not caught"
@@ -250,6 +338,15 @@ def every_error_is_caught_and_keeps_the_state(definition: State) -> Iterator[str
             yield f"{name}: its last catcher does not catch all"
         if any(catcher.get("ResultPath") != "$.Error" for catcher in catchers):
             yield f"{name}: the error takes the state's place"
+
+
+def the_run_hears_of_every_error_of_a_lane(definition: State) -> Iterator[str]:
+    """It fails as its piece did, by the same name; and as a choice without an answer does."""
+    for name, state in states_of(definition).items():
+        if "Catch" in state:
+            yield f"{name}: keeps an error to itself"
+        if "Default" in state:
+            yield f"{name}: goes on though the value is none of those it asks for"
 
 
 def no_error_ends_well(definition: State) -> Iterator[str]:
@@ -266,51 +363,77 @@ def no_error_ends_well(definition: State) -> Iterator[str]:
         yield f"{REPORT}: once redriven it does not begin anew"
 
 
-def choices_ask_for_a_value_and_fail_on_any_other(definition: State) -> Iterator[str]:
-    """A choice asks one question with all its answers; one before it may only end the work early.
-
-    Where a redriven execution begins anew, it is asked what there is to begin with.
-    """
+def what_is_no_answer_is_an_error(definition: State) -> Iterator[str]:
+    """But where a redriven execution begins anew: there it is asked what there is to begin with."""
     redriven = definition["States"].get(REPORT, {}).get("Next")
     for name, state in of_type(definition, "Choice"):
         if name == redriven:
             if [(one.get("Variable"), one.get("IsPresent")) for one in state["Choices"]] != [("$.Run.RunId", True)]:
                 yield f"{name}: asks for something else than whether a run was planned"
-            continue
-        if state.get("Default") != REPORT:
+        elif state.get("Default") != REPORT:
             yield f"{name}: goes on though the value is none of those it asks for"
+
+
+def choices_ask_for_a_value(definition: State) -> Iterator[str]:
+    """A choice asks one question with all its answers; one before it leads to where it need not be asked.
+
+    Of a list, which is never missing, it may ask whether there is anything in it.
+    """
+    redriven = definition["States"].get(REPORT, {}).get("Next")
+    for name, state in of_type(definition, "Choice"):
+        if name == redriven:
+            continue
         asked: dict[str, set[object]] = {}
         for choice in state["Choices"]:
             answers = choice.keys() - {"Variable", "Next", "Comment"}
-            if len(answers) != 1 or not answers <= {"BooleanEquals", "StringEquals"}:
+            of_a_list = {"IsPresent"} if str(choice.get("Variable")).endswith("[0]") else set()
+            if len(answers) != 1 or not answers <= {"BooleanEquals", "StringEquals", *of_a_list}:
                 yield f"{name}: asks for something else than a boolean or a word"
             asked.setdefault(choice.get("Variable"), set()).update(choice[answer] for answer in answers)
         *earlier, last = asked
-        if asked[last] not in ({True, False}, set(WayOfReading)):
+        if asked[last] not in ({True, False}, set(Step)):
             yield f"{name}: does not ask one question with all its answers"
         for choice in state["Choices"]:
-            if choice.get("Variable") in earlier and choice.get("Next") != "Summarize run":
+            answer = choice.get("BooleanEquals", choice.get("StringEquals"))
+            leads_to = EARLY_ANSWERS.get((choice.get("Variable"), answer), set())
+            if choice.get("Variable") in earlier and choice.get("Next") not in leads_to:
                 yield f"{name}: goes on with work without asking {last}"
 
 
 def every_path_was_written_on_every_way_to_it(definition: State) -> Iterator[str]:
-    """Follows what is known of the state from the start, where nothing is, to everywhere it leads."""
-    known: dict[str, Any] = {definition["StartAt"]: {}}
+    """A lane's execution begins with what the run's gives to it."""
+    start = {} if REPORT in definition["States"] else given_to_a_lane()
+    for name, arriving in known_at(definition, start).items():
+        paths = Paths()
+        paths.after(states_of(definition).get(name, {}), arriving)
+        yield from (f"{name}: {path} is not written on every way here" for path in paths.unwritten)
+
+
+def given_to_a_lane() -> Any:
+    """What is known of the input of a lane's execution."""
+    definition = json.loads(TEXT)
+    [(name, task)] = [(name, task) for name, task in of_type(definition, "Task") if starts_a_lane(task)]
+    return Paths().filled(task["Parameters"]["Input"], known_at(definition, {})[name])
+
+
+def known_at(definition: State, start: Any) -> dict[str, Any]:
+    """What is known of the state wherever it leads to from the start."""
+    states = states_of(definition)
+    known: dict[str, Any] = {definition["StartAt"]: start}
     ahead = [definition["StartAt"]]
     while ahead:
         name = ahead.pop()
-        state = definition["States"].get(name, {})
+        state = states.get(name, {})
         ways = [(target, Paths().after(state, known[name])) for target in following(state)]
         ways += [(c["Next"], placed(c, {"Error": None, "Cause": None}, known[name])) for c in state.get("Catch", ())]
+        if "ItemProcessor" in state:
+            ways.append((state["ItemProcessor"]["StartAt"], Paths().item(state, known[name])))
         for target, arriving in ways:
             common = shared(known[target], arriving) if target in known else arriving
             if target not in known or common != known[target]:
                 known[target] = common
                 ahead.append(target)
-    for name, arriving in known.items():
-        paths = Paths()
-        paths.after(definition["States"].get(name, {}), arriving)
-        yield from (f"{name}: {path} is not written on every way here" for path in paths.unwritten)
+    return known
 
 
 class Paths:
@@ -321,12 +444,13 @@ class Paths:
 
     def __init__(self) -> None:
         self.unwritten: list[str] = []
+        self._context: Any = None
 
     def read(self, path: str, source: Any) -> Any:
-        if path.startswith("$$"):
+        if path.startswith("$$") and not path.startswith("$$.Map."):
             return None
-        value = source
-        for part in path.split(".")[1:]:
+        value = self._context if path.startswith("$$") else source
+        for part in path.removesuffix("[0]").split(".")[1:]:
             if not isinstance(value, dict) or part not in value:
                 self.unwritten.append(path)
                 return None
@@ -341,18 +465,27 @@ class Paths:
             for key, part in template.items()
         }
 
+    def item(self, state: State, known: Any) -> Any:
+        """What is known when an item of a Map begins."""
+        items = self.read(state["ItemsPath"], known)
+        self._context = {"Map": {"Item": {"Value": items[0] if items else None}}}
+        return self.filled(state["ItemSelector"], known)
+
     def after(self, state: State, known: Any) -> Any:
         """What is known when the state is left."""
         if state.get("Type") == "Choice":
             for choice in state["Choices"]:
-                if "IsPresent" not in choice:
+                if "IsPresent" not in choice or choice["Variable"].endswith("[0]"):
                     self.read(choice["Variable"], known)
             return known
+        if state.get("Type") == "Map":
+            self.item(state, known)
+            self.read(state["MaxConcurrencyPath"], known)
         result = self.read(state.get("InputPath", "$"), known)
         if "Parameters" in state:
             result = self.filled(state["Parameters"], result)
         if state.get("Type") == "Task":
-            result = {"Payload": RETURNS[function_of(state)]}
+            result = {"Payload": RETURNS.get(function_of(state))}
         if "ResultSelector" in state:
             result = self.filled(state["ResultSelector"], result)
         return placed(state, result, known)
@@ -360,7 +493,15 @@ class Paths:
 
 def placed(state: State, result: Any, known: Any) -> Any:
     path = state.get("ResultPath", "$")
-    return result if path == "$" else {**known, path.removeprefix("$."): result}
+    return known if path is None else put(known, path.split(".")[1:], result)
+
+
+def put(known: Any, way: list[str], result: Any) -> Any:
+    """What is known with the result at its place."""
+    if not way:
+        return result
+    inner = known if isinstance(known, dict) else {}
+    return {**inner, way[0]: put(inner.get(way[0]), way[1:], result)}
 
 
 def shared(one: Any, other: Any) -> Any:
@@ -374,6 +515,9 @@ def shared(one: Any, other: Any) -> Any:
 # another, the state that the rule then names.
 
 PAGE: Final = "Dispatch page"
+LANES: Final = "Dispatch lanes"
+LANE: Final = "Dispatch lane"
+IN_LANES: Final = f"{LANES}/ItemProcessor/States/{LANE}"
 SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
     each_state_says_what_it_promises: {
         "no comment": (f"{PAGE}/Comment", ...),
@@ -384,16 +528,33 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "a choice that is no question": ("More", {"Type": "Choice"}),
         "a step named as an outcome": ("Page done", {"Type": "Pass"}),
         "an end named as a step": ("Report it", {"Type": "Succeed"}),
+        "a lane named as an outcome": (f"{LANES}/ItemProcessor/States/Lane done", {"Type": "Pass"}, "Lane done"),
     },
     every_state_is_there_and_reached: {
         "a way to nowhere": (f"{PAGE}/Next", "Nowhere", "Nowhere"),
         "a state apart": ("Island", {"Type": "Succeed"}),
+        "an item's way to nowhere": (f"{IN_LANES}/Next", "Nowhere", "Nowhere"),
     },
     tasks_invoke_functions: {
         "no placeholder": (f"{PAGE}/Parameters/FunctionName", "arn:aws:lambda:eu-west-1:123456789012:function:page"),
         "more than a placeholder": (f"{PAGE}/Parameters/FunctionName", "${DispatchPageFunctionArn}:live"),
         "a function unheard of": (f"{PAGE}/Parameters/FunctionName", "${ReadPageFunctionArn}"),
         "another service": (f"{PAGE}/Resource", "arn:aws:states:::aws-sdk:dynamodb:query"),
+    },
+    lanes_are_begun_as_they_are_laid_out: {
+        "items that are executions": (f"{LANES}/ItemProcessor/ProcessorConfig/Mode", "DISTRIBUTED"),
+        "as many side by side as there are": (f"{LANES}/MaxConcurrencyPath", ...),
+        "a failure that is let pass": (f"{LANES}/ToleratedFailureCount", 1),
+        "results that are kept": (f"{LANES}/ResultPath", "$.Results"),
+        "results in the state's place": (f"{LANES}/ResultPath", ...),
+        "all lanes once more": (f"{LANES}/Retry", [{"ErrorEquals": ["States.ALL"]}]),
+    },
+    lanes_are_executions_that_the_run_waits_for: {
+        "a start that is not waited for": (f"{IN_LANES}/Resource", "arn:aws:states:::states:startExecution", LANE),
+        "another machine": (f"{IN_LANES}/Parameters/StateMachineArn", "${DispatchStateMachineArn}", LANE),
+        "a lane without a name": (f"{IN_LANES}/Parameters/Name.$", ..., LANE),
+        "a lane of nobody": (f"{IN_LANES}/Parameters/Input/AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID.$", ..., LANE),
+        "a lane's result that is kept": (f"{IN_LANES}/ResultPath", ..., LANE),
     },
     only_plain_steps_are_used: {
         "JSONata in a state": (f"{PAGE}/QueryLanguage", "JSONata"),
@@ -402,12 +563,14 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "an intrinsic function": (f"{PAGE}/Parameters/Payload/Id.$", "States.JsonToString($.Run.RunId)"),
         "a path with a search": (f"{PAGE}/InputPath", "$..Run"),
         "a state of another type": ("Rest", {"Type": "Wait"}),
+        "an intrinsic function in a lane": (f"{IN_LANES}/Parameters/Name.$", "States.UUID()", LANE),
     },
     waiting_ends: {
         "a task without time-out": (f"{PAGE}/TimeoutSeconds", ...),
         "a time-out in text": (f"{PAGE}/TimeoutSeconds", "330"),
         "a time-out below the function's": (f"{PAGE}/TimeoutSeconds", 299),
         "a machine without time-out": ("/TimeoutSeconds", ...),
+        "a lane that is not waited for to its end": (f"{IN_LANES}/TimeoutSeconds", 330, LANE),
     },
     transient_errors_are_retried_and_no_others: {
         "no retry": (f"{PAGE}/Retry", ...),
@@ -422,6 +585,9 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "no back-off": (f"{PAGE}/Retry/1/BackoffRate", 1),
         "the reported error retried": ("Report failure/Retry/1/ErrorEquals/0", "TransientError"),
         "a neighbour waited for with leases taken": (f"{PAGE}/Retry/0/ErrorEquals", ["WindowBusy"]),
+        "a lane done again that failed": (f"{IN_LANES}/Retry/0/ErrorEquals/0", "States.TaskFailed", LANE),
+        "a throttled start that is final": (f"{IN_LANES}/Retry", ..., LANE),
+        "starts without jitter": (f"{IN_LANES}/Retry/0/JitterStrategy", ..., LANE),
         "more waited for than a neighbour": ("Take leases/Retry/0/ErrorEquals", ["WindowBusy", "LeaseLost"]),
     },
     a_neighbour_is_waited_for_as_long_as_its_lease_can_last: {
@@ -442,6 +608,7 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "no catch": (f"{PAGE}/Catch", ...),
         "a catch of some errors": (f"{PAGE}/Catch/0/ErrorEquals", ["States.TaskFailed"]),
         "a catch that loses the state": (f"{PAGE}/Catch/0/ResultPath", ...),
+        "a lane's failure that is not caught": (f"{LANES}/Catch", ...),
     },
     no_error_ends_well: {
         "a report that ends well": ("Report failure/Next", "Window dispatched"),
@@ -451,19 +618,24 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "a redriven execution without a run that ends well": ("Run planned?/Default", "Window dispatched", REPORT),
         "a redriven execution without leases": ("Run planned?/Choices/0/Next", PAGE, REPORT),
     },
-    choices_ask_for_a_value_and_fail_on_any_other: {
+    what_is_no_answer_is_an_error: {
         "no default": ("More pages?/Default", ...),
         "a default that goes on": ("More pages?/Default", "Summarize run"),
-        "a choice on the token": ("More pages?/Choices/0", {"Variable": "$.Progress.Token", "IsNull": False}),
-        "a boolean with one answer": ("More pages?/Choices/1", ...),
-        "a boolean with the other answer": ("More pages?/Choices/2", ...),
-        "a word with one answer": ("Which path?/Choices/2", ...),
-        "an earlier answer that goes on with work": ("More pages?/Choices/0/Next", PAGE),
-        "a presence": ("Window free?/Choices/0", {"Variable": "$.Leases", "IsPresent": True, "Next": "Which path?"}),
         "a value, once redriven": (
             "Run planned?/Choices/0",
             {"Variable": "$.Run.DryRun", "BooleanEquals": False, "Next": "Take leases"},
         ),
+    },
+    choices_ask_for_a_value: {
+        "a choice on the token": ("More pages?/Choices/0", {"Variable": "$.Progress.Token", "IsNull": False}),
+        "a boolean with one answer": ("More pages?/Choices/2", ...),
+        "a boolean with the other answer": ("More pages?/Choices/3", ...),
+        "a path with one answer": ("Which path?/Choices/4", ...),
+        "a list with one answer": ("Lanes left?/Choices/1", ...),
+        "an earlier answer that goes on with work": ("More pages?/Choices/0/Next", PAGE),
+        "a page after the last of an execution": ("More pages?/Choices/1/Next", PAGE),
+        "a hand-over of a stopped run": ("More pages?/Choices/0/Next", "Lay out lanes"),
+        "a presence": ("Window free?/Choices/0", {"Variable": "$.Leases", "IsPresent": True, "Next": "Which path?"}),
     },
     every_path_was_written_on_every_way_to_it: {
         "a parameter that nobody writes": (f"{PAGE}/Parameters/Payload/Run.$", "$.Plan"),
@@ -476,6 +648,54 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
         "a result in the state's place": (f"{PAGE}/ResultPath", ...),
         "a way on which nothing was planned": ("Plan run/Catch/0/Next", "Take leases", "Take leases"),
         "an output of what is not there": ("Window dispatched/InputPath", "$.Summary"),
+        "lanes that nobody lays out": (f"{LANES}/ItemsPath", "$.Lanes"),
+        "a concurrency that nobody knows": ("Lay out lanes/ResultSelector/Concurrency.$", ..., LANES),
+        "a field that no lane has": (f"{LANES}/ItemSelector/Step.$", "$$.Map.Item.Value.Kind"),
+        "a field that is not handed on": (f"{LANES}/ItemSelector/Name.$", ..., LANE),
+        "a round that nobody begins": ("Take leases/ResultSelector/Layout", ..., "Lay out lanes"),
+        "a list that nobody lays out": ("Lay out lanes/ResultSelector/Lanes.$", ..., "Lanes left?"),
+        "a progress that is not noted": ("Note progress/InputPath", "$.Layout.Totals"),
+    },
+}
+COMMON: Final = (
+    each_state_says_what_it_promises,
+    names_tell_what_a_state_is,
+    every_state_is_there_and_reached,
+    tasks_invoke_functions,
+    only_plain_steps_are_used,
+    waiting_ends,
+    transient_errors_are_retried_and_no_others,
+    errors_have_names_that_exist,
+    only_tasks_fail,
+    choices_ask_for_a_value,
+    every_path_was_written_on_every_way_to_it,
+)
+"""The rules that hold for the lane machine too."""
+STEP: Final = "Which step?"
+LANE_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
+    the_run_hears_of_every_error_of_a_lane: {
+        "an error that is caught": (f"{PAGE}/Catch", [{"ErrorEquals": ["States.ALL"], "Next": "Lane done"}]),
+        "a default": (f"{STEP}/Default", "Lane done"),
+    },
+    transient_errors_are_retried_and_no_others: {
+        "a piece that is not tried again": ("Merge bucket/Retry", ...),
+        "a transient error that is final": ("Stage page/Retry/1/ErrorEquals/0", ...),
+    },
+    waiting_ends: {
+        "a lane without time-out": ("/TimeoutSeconds", ...),
+        "a fold without time-out": ("Fold pages/TimeoutSeconds", ...),
+    },
+    choices_ask_for_a_value: {
+        "a step that is not done": (f"{STEP}/Choices/6", ...),
+        "a step of another name": (f"{STEP}/Choices/6/StringEquals", "bucket"),
+        "a lane that is done and goes on": (f"{STEP}/Choices/0/Next", PAGE),
+        "a lane that is stopped and goes on": (f"{STEP}/Choices/1/Next", PAGE),
+        "a lane that hands over and goes on": (f"{STEP}/Choices/2/Next", PAGE),
+    },
+    every_path_was_written_on_every_way_to_it: {
+        "a lane that reads what it is not given": (f"{PAGE}/Parameters/Payload/Others.$", "$.Leases.Others"),
+        "a piece that does not say whether it hands over": ("Merge bucket/ResultSelector/HandsOver.$", ..., STEP),
+        "a lane that begins where another ended": ("Begin lane/ResultPath", "$.Begun", STEP),
     },
 }
 
@@ -483,6 +703,11 @@ SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
 @pytest.mark.parametrize("rule", SPOILT, ids=lambda rule: rule.__name__)
 def test_the_definition_keeps_the_rule(definition: State, rule: Rule) -> None:
     assert list(rule(definition)) == []
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys((*COMMON, *LANE_SPOILT)), ids=lambda rule: rule.__name__)
+def test_the_lane_s_definition_keeps_the_rule(lane: State, rule: Rule) -> None:
+    assert list(rule(lane)) == []
 
 
 def spoil(definition: State, place: str, value: Any) -> None:
@@ -501,14 +726,27 @@ def spoil(definition: State, place: str, value: Any) -> None:
     [pytest.param(rule, spoilt, id=name) for rule, table in SPOILT.items() for name, spoilt in table.items()],
 )
 def test_the_rule_finds(definition: State, rule: Rule, spoilt: tuple[Any, ...]) -> None:
-    place, value, *elsewhere = spoilt
+    assert finds(rule, definition, *spoilt)
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoilt"),
+    [pytest.param(rule, spoilt, id=name) for rule, table in LANE_SPOILT.items() for name, spoilt in table.items()],
+)
+def test_the_rule_finds_it_in_a_lane(lane: State, rule: Rule, spoilt: tuple[Any, ...]) -> None:
+    assert finds(rule, lane, *spoilt)
+
+
+def finds(rule: Rule, definition: State, place: str, value: Any, *elsewhere: str) -> bool:
+    """Whether the rule names the state where the definition is spoilt, or the one where that shows."""
     spoil(definition, place, value)
+    [named] = elsewhere or [place.split("/", maxsplit=1)[0] or "machine"]
+    return any(breach.startswith(f"{named}:") for breach in rule(definition))
 
-    [named] = elsewhere or [place.split("/")[0] or "machine"]
-    assert any(breach.startswith(f"{named}:") for breach in rule(definition))
 
+# The files
 
-# The file
+whichever_file = pytest.mark.parametrize("path", [DEFINITION, LANE_DEFINITION], ids=lambda path: path.name)
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> State:
@@ -516,8 +754,9 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> State:
     return dict(pairs)
 
 
-def test_the_file_is_json_before_anything_is_substituted() -> None:
-    assert json.loads(TEXT, object_pairs_hook=without_repeats)["States"]
+@whichever_file
+def test_a_file_is_json_before_anything_is_substituted(path: Path) -> None:
+    assert json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=without_repeats)["States"]
 
 
 def test_every_placeholder_is_a_whole_text_and_names_a_handler_and_every_handler_is_used() -> None:
@@ -528,11 +767,20 @@ def test_every_placeholder_is_a_whole_text_and_names_a_handler_and_every_handler
     }
     assert found > OUTSIDE
     handlers = found - OUTSIDE
-    texts = [value for _, value in members(json.loads(TEXT)) if isinstance(value, str) and "${" in value]
+    ours = [*members(json.loads(TEXT)), *members(json.loads(LANE_TEXT))]
+    texts = [value for _, value in ours if isinstance(value, str) and "${" in value and value != LANE_MACHINE]
     named = [PLACEHOLDER.fullmatch(text) for text in texts]
-    assert sorted(name[1] for name in named if name) == sorted(handlers)
     assert all(named)
+    assert sorted(name[1] for name in named if name) == sorted([*handlers, "DispatchPage"])  # a run's, and a lane's
     assert handlers == SECONDS.keys() == RETURNS.keys()
+
+
+def test_a_page_is_done_in_a_lane_as_it_is_by_the_run(definition: State, lane: State) -> None:
+    different = {"Next", "Catch", "Parameters"}
+    ours, theirs = definition["States"][PAGE], lane["States"][PAGE]
+    assert {key: ours[key] for key in ours.keys() - different} == {
+        key: theirs[key] for key in theirs.keys() - different
+    }
 
 
 def validated(path: Path) -> subprocess.CompletedProcess[str]:
@@ -540,8 +788,9 @@ def validated(path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 -- our own
 
 
-def test_the_public_validator_of_the_language_accepts_it() -> None:
-    result = validated(DEFINITION)
+@whichever_file
+def test_the_public_validator_of_the_language_accepts_it(path: Path) -> None:
+    result = validated(path)
 
     assert result.returncode == 0, result.stdout + result.stderr
 

@@ -71,7 +71,7 @@ def test_the_message_of_a_failed_run_reads_as_a_person_needs_it(walk: Walk, acco
         f"Error:      ConfigurationError: {execution.report['Message']}",
         "",
         "Dispatched before that page: 2 tasks with 2 records.",
-        "Read before that page: 2 records on 1 pages.",
+        "Read before that page: 2 records on 1 page.",
         "Not dispatched: whatever of this page was not sent yet, and every page after it.",
         "",
         "To go on when the cause is mended, do one of these; neither repeats what was dispatched:",

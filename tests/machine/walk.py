@@ -1,8 +1,8 @@
-"""The real state machine on moto's interpreter, with the real handlers in this process and moto's stores beneath.
+"""The real state machines on moto's interpreter, with the real handlers in this process and moto's stores beneath.
 
 Nothing waits: pauses move the functions' clock instead of being slept, and an execution has ended when `run` returns.
-A walk that would not end is ended by the machine's own time-out, shortened, or by a ceiling on invocations.  Uploads
-and sends go one after the other, so that the same walk makes the same calls in the same order.
+A walk that would not end is ended by the machines' own time-outs, shortened, or by a ceiling on invocations.  Uploads,
+sends and lanes go one after the other, so that the same walk makes the same calls in the same order.
 """
 
 import contextlib
@@ -37,16 +37,26 @@ from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguagePa
 from moto.stepfunctions.parser.asl.utils import json_path
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker, SyncExecutionWorker
 
-from functions.adapters import clients, pool
+from functions.adapters import pool
 from functions.domain.budget import PAGE_FUNCTION_SECONDS, SMALL_FUNCTION_SECONDS, WINDOW_FUNCTION_SECONDS
 from functions.handlers import observed, wiring
+from tests.machine import nested
 from tests.machine.faults import Call, Calls, ProcessDied, When
 
-DEFINITION: Final = Path(__file__).parents[2] / "statemachine" / "dispatch.asl.json"
+DEFINITIONS: Final = Path(__file__).parents[2] / "statemachine"
+DEFINITION: Final = DEFINITIONS / "dispatch.asl.json"
+LANE_DEFINITION: Final = DEFINITIONS / "lane.asl.json"
 PLACEHOLDER: Final = re.compile(r"\$\{(\w+?)FunctionArn\}")
+LANE_MACHINE: Final = "${LaneStateMachineArn}"
+STATES: Final = json.loads(DEFINITION.read_text(encoding="utf-8"))["States"].keys()
 
-SECONDS_OF: Final = {"DispatchPage": PAGE_FUNCTION_SECONDS, "DispatchWindow": WINDOW_FUNCTION_SECONDS}
+SECONDS_OF: Final = {
+    **dict.fromkeys(("DispatchPage", "LayOutLanes", "StagePage", "FoldPages", "MergeBucket"), PAGE_FUNCTION_SECONDS),
+    "DispatchWindow": WINDOW_FUNCTION_SECONDS,
+}
 MAX_STATE_BYTES: Final = 8192
+MAX_LAYOUT_BYTES: Final = 262_144
+"""Of a state that holds the lanes which are to be done: what Step Functions takes."""
 MAX_INVOCATIONS: Final = 300
 MAX_DELIVERIES: Final = 3
 WALK_SECONDS: Final = 60
@@ -126,15 +136,17 @@ class Execution:
 
     @property
     def last_entered(self) -> tuple[str, Any]:
-        """The state that it ended in, and that state's input."""
+        """The state that it ended in, and that state's input; a Map, not what it was doing for an item."""
         entered = [event["stateEnteredEventDetails"] for event in self.history if "stateEnteredEventDetails" in event]
-        return entered[-1]["name"], json.loads(entered[-1]["input"])
+        last = [state for state in entered if state["name"] in STATES][-1]
+        return last["name"], json.loads(last["input"])
 
     @property
     def states(self) -> list[str]:
-        """The state as text, wherever a state of the machine was entered or left."""
+        """The state as text, wherever a state of the machine was entered or left; only moto escapes its characters."""
         sides = (("stateEnteredEventDetails", "input"), ("stateExitedEventDetails", "output"))
-        return [event[side][text] for event in self.history for side, text in sides if text in event.get(side, {})]
+        texts = (event[side][text] for event in self.history for side, text in sides if text in event.get(side, {}))
+        return [json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")) for text in texts]
 
 
 class Account:
@@ -226,6 +238,10 @@ class Walk:
         self.watched = False
         """Whether the recorder is told of every execution that ends badly, as the rule on status changes does it."""
         self.max_invocations = MAX_INVOCATIONS
+        self.lanes: list[Execution] = []
+        """The executions of the lane machine that have ended, in the order of their ends."""
+        self.refused_starts: list[str] = []
+        """The codes with which the next starts of lanes are refused."""
         self._stand_ins: list[tuple[str, StandIn]] = []
         self._broken: list[str] = []
         self._names = (f"run-{number:03}" for number in itertools.count(1))  # in their order also as texts
@@ -233,8 +249,10 @@ class Walk:
         self._arns: dict[str, str] = {}
         self._environments: dict[str, Environment] = {}
         self._redriven: Execution | None = None
+        self._environment = patch
         self._patch(patch, account)
-        self._machine = _create_machine()
+        lane_machine = _create_machine("lane", LANE_DEFINITION)
+        self._machine = _create_machine("dispatch", DEFINITION, lane_machine)
 
     def stand_in(self, function: str, stand_in: StandIn, times: int = 1) -> None:
         """Let `stand_in` take the next `times` invocations of a function."""
@@ -261,23 +279,10 @@ class Walk:
         client = _own("stepfunctions")
         self._arns[name] = f"{self._machine.replace(':stateMachine:', ':execution:')}:{own_name}"
         client.start_execution(stateMachineArn=self._machine, name=own_name, input=json.dumps(given))
-        ended = client.describe_execution(executionArn=self._arns[name])
-        assert ended["status"] in {"SUCCEEDED", "FAILED", "ABORTED"}, ended["status"]
-        environment = self._environments[own_name]
-        context = _context_of(environment)
-        execution = Execution(
-            name=name,
-            context=context,
-            status=ended["status"],
-            started_at=context["StartTime"].isoformat(),
-            output=json.loads(ended.get("output", "{}")),
-            error=ended.get("error"),
-            cause=ended.get("cause", ""),
-            history=environment.event_manager.get_event_history(),
-        )
+        execution = _ended(self._arns[name], self._environments[self._arns[name]])
         assert not self._broken, self._broken
-        largest = max(execution.states, key=lambda text: len(text.encode()))
-        assert len(largest.encode()) < MAX_STATE_BYTES, largest
+        for text in (text for one in (execution, *self.lanes) for text in one.states):
+            assert len(text.encode()) < (MAX_LAYOUT_BYTES if _holds_lanes(text) else MAX_STATE_BYTES), text
         if self.watched and execution.status != "SUCCEEDED":
             self.record_end(execution)
         return execution
@@ -308,8 +313,17 @@ class Walk:
         self._now += seconds
 
     def stop(self, name: str) -> None:
-        """Stop the execution of this name."""
-        _own("stepfunctions").stop_execution(executionArn=self._arns[name])
+        """Stop the execution of this name, and with it the lanes that it waits for."""
+        client = _own("stepfunctions")
+        lanes = [arn for arn, environment in self._environments.items() if _starter_of(environment) == name]
+        for arn in (*lanes, self._arns[name]):
+            if client.describe_execution(executionArn=arn)["status"] == "RUNNING":
+                client.stop_execution(executionArn=arn)
+
+    def set(self, variable: str, value: str) -> None:
+        """Give the functions another value of an environment variable, as a deployment with another setting does."""
+        self._environment.setenv(variable, value)
+        forget_clients()
 
     def invoke(self, function: str, payload: State) -> Any:
         """Call a function's handler; raises what it raises."""
@@ -337,12 +351,20 @@ class Walk:
         for module in (wiring, observed):
             patch.setattr(module, "time", SimpleNamespace(time=lambda: self._now))
         patch.setattr(time, "sleep", self._pause)
-        patch.setattr(ExecutionWorker, "start", SyncExecutionWorker.start)
+        patch.setattr(ExecutionWorker, "start", _with(self._walk_through))
+        nested.run_in_turn(patch, _own("stepfunctions"), self.refused_starts)
         patch.setattr(ExecutionWorker, "_get_evaluation_entrypoint", _with(self._started))
         patch.setattr(ExecutionWorker, "_get_evaluation_environment", _with(self._entered))
         patch.setattr(AmazonStateLanguageParser, "parse", _parse_once)
         patch.setattr(json_path, "parse", _parse_path_once)
         patch.setattr(lambda_eval_utils, "_invoke_lambda_function", self._invoke_as_lambda)
+
+    def _walk_through(self, worker: ExecutionWorker) -> None:
+        """Follow an execution to its end, before its starter goes on."""
+        SyncExecutionWorker.start(worker)
+        assert worker.env
+        if _starter_of(worker.env):
+            self.lanes.append(_ended(_context_of(worker.env)["Id"], worker.env))
 
     def _started(self, worker: ExecutionWorker) -> Program:
         """The machine, from its start or from where the execution is redriven."""
@@ -356,7 +378,7 @@ class Walk:
         """What the machine works in; a redriven execution goes under its own name."""
         environment = _environment_of(worker)
         context = _context_of(environment)
-        self._environments[context["Name"]] = environment
+        self._environments[context["Id"]] = environment
         if self._redriven:
             count, at = _redrives(self._redriven) + 1, self._redriven.started_at
             context |= {**self._redriven.context, "RedriveCount": count, "RedriveTime": at}
@@ -413,8 +435,9 @@ class Walk:
 
 def forget_clients() -> None:
     """Let the functions make their clients anew, as a new process would."""
-    for made_once in (clients.client, wiring.parameters, wiring.ledger_table, wiring.notifier, wiring.dispatch):
-        made_once.cache_clear()
+    for made_once in vars(wiring).values():
+        if hasattr(made_once, "cache_clear"):
+            made_once.cache_clear()
 
 
 class _InTurn(Executor):
@@ -514,16 +537,46 @@ def _context_of(environment: Environment) -> State:
     return context
 
 
+def _starter_of(environment: Environment) -> str | None:
+    """The name of the execution that started this one; none did where it is a run's own."""
+    given = _context_of(environment)["Input"]
+    starter = given.get("AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID") if isinstance(given, dict) else None
+    return starter and str(starter).rpartition(":")[2]
+
+
+def _ended(arn: str, environment: Environment) -> Execution:
+    """An execution that has ended, as it says of itself."""
+    described = _own("stepfunctions").describe_execution(executionArn=arn)
+    assert described["status"] in {"SUCCEEDED", "FAILED", "ABORTED"}, described["status"]
+    context = _context_of(environment)
+    return Execution(
+        name=context["Name"],
+        context=context,
+        status=described["status"],
+        started_at=context["StartTime"].isoformat(),
+        output=json.loads(described.get("output", "{}")),
+        error=described.get("error"),
+        cause=described.get("cause", ""),
+        history=environment.event_manager.get_event_history(),
+    )
+
+
+def _holds_lanes(text: str) -> bool:
+    """Whether a state holds lanes that are to be done."""
+    state = json.loads(text)
+    return isinstance(state, dict) and bool(state.get("Layout", {}).get("Lanes"))
+
+
 def _redrives(execution: Execution) -> int:
     return int(execution.context.get("RedriveCount", 0))
 
 
-def _create_machine() -> str:
-    text = DEFINITION.read_text(encoding="utf-8")
-    definition = json.loads(PLACEHOLDER.sub(lambda found: _arn_of(found[1]), text))
+def _create_machine(name: str, path: Path, lane_machine: str = "") -> str:
+    text = PLACEHOLDER.sub(lambda found: _arn_of(found[1]), path.read_text(encoding="utf-8"))
+    definition = json.loads(text.replace(LANE_MACHINE, lane_machine))
     definition["TimeoutSeconds"] = WALK_SECONDS
     created = _own("stepfunctions").create_state_machine(
-        name="dispatch",
+        name=name,
         definition=json.dumps(definition),
         roleArn=f"arn:aws:iam::{ACCOUNT}:role/machine",
     )
@@ -556,6 +609,10 @@ def _environment(account: Account) -> dict[str, str]:
         "BOOKING_TABLE_NAME": BOOKINGS,
         "BOOKING_INDEX_NAME": INDEX,
         "BOOKING_KEY_ATTRIBUTES": '["RecordId"]',
+        "BOOKING_DATE_ATTRIBUTE": "BookingDateUTC",
+        "BOOKING_SHARDS": "0",
+        "LANE_CONCURRENCY": "8",
+        "PAGE_BUDGET": "2000",
         "LEDGER_TABLE_NAME": LEDGER,
         "TASK_DATA_BUCKET_NAME": BUCKET,
         "POINT_TASK_QUEUE_URL": account.urls["Point"],

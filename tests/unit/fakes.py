@@ -25,17 +25,23 @@ from functions.domain.budget import (
 )
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE, Token, start_key, token_of
 from functions.domain.errors import DispatcherError, DispatchFailed, LeaseLost, TransientError, WindowBusy
+from functions.domain.lane import FIRST_FOLD, Range, Step
 from functions.domain.page import QueryPage
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, LeaseOwner, Others, Path, Progress, Run
+from functions.domain.staging import BUCKETS, StagedObject, bucket_of
 from functions.domain.task import NewTask, Task, message_body, object_body, rounds
 from functions.domain.values import Item
 from functions.domain.window import Window
 from functions.usecases.dispatch_page import dispatch_page
 from functions.usecases.dispatch_window import dispatch_window
-from functions.usecases.ports import Dispatch, Holder, JournalEntry, Lease, PlansOf, Span
+from functions.usecases.fold_pages import fold_pages
+from functions.usecases.lay_out_lanes import lay_out_lanes
+from functions.usecases.merge_bucket import merge_bucket
+from functions.usecases.ports import Dispatch, Holder, JournalEntry, Lease, PlansOf
 from functions.usecases.report_failure import report_failure
-from functions.usecases.summarize_run import summarize_run
+from functions.usecases.stage_page import stage_page
+from functions.usecases.summarize_run import delete_staged, summarize_run
 from functions.usecases.take_leases import take_leases
 
 BUCKET: Final = "task-data"
@@ -43,8 +49,16 @@ DAY: Final = "2026-09-17"
 STARTED_AT: Final = "2026-09-17T16:01:10.123Z"
 DEDUPLICATION_SECONDS: Final = 300
 MAX_PAGES_OF_A_TEST: Final = 200
-FUNCTION_SECONDS: Final = {Path.PAGED: PAGE_FUNCTION_SECONDS, Path.FULL: WINDOW_FUNCTION_SECONDS}
-TASK_SECONDS: Final = {Path.PAGED: PAGE_TASK_SECONDS, Path.FULL: WINDOW_TASK_SECONDS}
+FUNCTION_SECONDS: Final = {
+    Path.PAGED: PAGE_FUNCTION_SECONDS,
+    Path.GROUPED: PAGE_FUNCTION_SECONDS,
+    Path.FULL: WINDOW_FUNCTION_SECONDS,
+}
+TASK_SECONDS: Final = {
+    Path.PAGED: PAGE_TASK_SECONDS,
+    Path.GROUPED: PAGE_TASK_SECONDS,
+    Path.FULL: WINDOW_TASK_SECONDS,
+}
 
 Record: TypeAlias = dict[str, dict[str, Any]]
 
@@ -174,8 +188,10 @@ class FakeIndex:
     faults: Faults
     key_attributes: Sequence[str] = ("RecordId",)
     records: dict[str, Item] = field(default_factory=dict)
+    shards: int = 0
     megabyte: int = 1_000_000
     """As many records fill the megabyte that ends a page before its limit does."""
+    date_attribute: str = DATE_ATTRIBUTE
 
     def put(self, *records: Item) -> None:
         """Add bookings, or replace those of the same key."""
@@ -186,7 +202,7 @@ class FakeIndex:
         """Take away a booking of a table whose key is `RecordId`."""
         del self.records[json.dumps([{"S": record_id}])]
 
-    def query_page(self, window: Window, token: Token | None, page_size: int) -> QueryPage:
+    def query_page(self, keys: Range, token: Token | None, page_size: int) -> QueryPage:
         """See `BookingIndex.query_page`."""
         with self.faults.call("query"):
             behind = None if token is None else self._position(start_key(token))
@@ -194,8 +210,8 @@ class FakeIndex:
                 (
                     record
                     for record in self.records.values()
-                    if record[DATE_ATTRIBUTE] == {"S": window.date}
-                    and window.low <= record[TIME_ATTRIBUTE]["S"] <= window.high
+                    if record[self.date_attribute] == {"S": keys.date_key}
+                    and keys.low <= record[TIME_ATTRIBUTE]["S"] <= keys.high
                     and (behind is None or self._position(record) > behind)
                 ),
                 key=self._position,
@@ -207,7 +223,7 @@ class FakeIndex:
 
     @property
     def _token_names(self) -> tuple[str, ...]:
-        return (*self.key_attributes, DATE_ATTRIBUTE, TIME_ATTRIBUTE)
+        return (*self.key_attributes, self.date_attribute, TIME_ATTRIBUTE)
 
     def _key(self, record: Item) -> str:
         return json.dumps([record[name] for name in self.key_attributes], default=bytes.hex)
@@ -223,17 +239,20 @@ class ScriptedIndex:
 
     pages: Iterator[QueryPage]
     tokens: list[Token | None] = field(default_factory=list)
+    shards: int = 0
     key_attributes: Sequence[str] = ("RecordId",)
+    date_attribute: str = DATE_ATTRIBUTE
 
-    def query_page(self, window: Window, token: Token | None, page_size: int) -> QueryPage:
+    def query_page(self, keys: Range, token: Token | None, page_size: int) -> QueryPage:
         """See `BookingIndex.query_page`."""
-        del window, page_size
+        del keys, page_size
         self.tokens.append(token)
         return next(self.pages)
 
 
 class _Edge(NamedTuple):
     execution_id: str
+    grant: str
     run_id: str
     window: Window
     until: float
@@ -252,11 +271,12 @@ class FakeLedger:
     faults: Faults
     clock: Clock
     edges: dict[str, _Edge] = field(default_factory=dict)
-    fences: dict[str, str] = field(default_factory=dict)
+    fences: dict[tuple[str, int], str] = field(default_factory=dict)
     runs: dict[tuple[Window, str], _JournalRow] = field(default_factory=dict)
     executions: dict[str, tuple[LeaseOwner, float]] = field(default_factory=dict)
     """With the time at which each last took its leases."""
-    stored: dict[tuple[Window, str, int], tuple[str, Plan]] = field(default_factory=dict)
+    stored: dict[tuple[Window, str, int, int], tuple[str, Plan]] = field(default_factory=dict)
+    """By window, run, lane and page: the attempt that planned it, and the plan."""
     _attempts: Iterator[int] = field(default_factory=itertools.count)
 
     def take(self, run: Run) -> Holder | None:
@@ -270,36 +290,35 @@ class FakeLedger:
             if foreign:
                 raise WindowBusy(f"the run of window {foreign[0].window.start_text} holds an edge of this one")
             self._hold(run)
-            self.fences[run.run_id] = f"taken-{next(self._attempts)}"
             before = self.runs.get((run.window, run.run_id))
             started_at = before.entry.started_at if before else run.started_at
-            entry = JournalEntry(run.run_id, started_at, run.path.value, run.page_size, run.set_aside_limit, None)
+            entry = JournalEntry(run.run_id, started_at, run.path.value, run.page_size, run.slices, run.shards, None)
             self.runs[run.window, run.run_id] = _JournalRow(entry, run.execution_id, {})
             self.executions[run.execution_id] = run.lease_owner, self.clock()
         return None
 
-    def renew(self, run: Run) -> Lease:
+    def renew(self, run: Run, lane: int = 0) -> Lease:
         """See `Leases.renew`."""
         with self.faults.call("renew", run.execution_id):
-            if not all(self._is_holder(run.execution_id, edge) for edge in run.window.edges):
+            if not self._is_granted(run):
                 raise LeaseLost("the run no longer holds the edges of its window")
             self._hold(run)
-            self.fences[run.run_id] = f"attempt-{next(self._attempts)}"
-            return Lease(run, self.fences[run.run_id], int(self.clock()) + run.lease_seconds)
+            attempt = self.fences[run.run_id, lane] = f"attempt-{next(self._attempts)}"
+            return Lease(run, attempt, int(self.clock()) + run.lease_seconds, lane)
 
     def confirm(self, lease: Lease) -> None:
         """See `Leases.confirm`."""
         with self.faults.call("confirm"):
-            if not all(self._is_holder(lease.run.execution_id, edge) for edge in lease.run.window.edges):
+            if not self._is_granted(lease.run):
                 raise LeaseLost("the run no longer holds the edges of its window")
-            if self.fences.get(lease.run.run_id) != lease.attempt:
+            if self.fences.get((lease.run.run_id, lease.lane)) != lease.attempt:
                 raise LeaseLost("a later attempt has begun")
 
     def release(self, owner: LeaseOwner) -> None:
         """See `Leases.release`."""
         with self.faults.call("release", owner.execution_id):
             for edge in owner.window.edges:
-                if self._is_holder(owner.execution_id, edge):
+                if edge in self.edges and self.edges[edge].execution_id == owner.execution_id:
                     del self.edges[edge]
 
     def others(self, run: Run) -> Others:
@@ -313,10 +332,16 @@ class FakeLedger:
         with self.faults.call("last run"):
             return self.runs[window, self._run_ids(window)[-1]].entry if self._run_ids(window) else None
 
-    def outlines(self, owner: LeaseOwner) -> list[Plan]:
+    def outlines(self, owner: LeaseOwner) -> Iterator[Plan]:
         """See `Journal.outlines`."""
         with self.faults.call("outlines", owner.run_id):
-            return [replace(plan, tasks=()) for plan in self.plans_of(owner.run_id)]
+            return iter([replace(plan, tasks=()) for plan in self.plans_of(owner.run_id)])
+
+    def in_doubt(self, run: Run, others: Others) -> bool:
+        """See `Journal.in_doubt`."""
+        with self.faults.call("in doubt"):
+            of_others = {*(others.before or ()), *(others.own or ()), *(others.after or ())} - {run.run_id}
+            return any(not plan.finished for run_id in of_others for plan in self.plans_of(run_id))
 
     def owner_of(self, execution_id: str, ended_at: float = math.inf) -> LeaseOwner | None:
         """See `Journal.owner_of`."""
@@ -340,12 +365,12 @@ class FakeLedger:
             self.runs[owner.window, owner.run_id] = _JournalRow(entry, owner.execution_id, detail)
         return True
 
-    def read_plan(self, run: Run, page: int) -> Plan | None:
+    def read_plan(self, run: Run, page: int, lane: int = 0) -> Plan | None:
         """See `Ledger.read_plan`."""
         with self.faults.call("read plan", str(page)):
-            if (run.window, run.run_id, page) not in self.stored:
+            if (run.window, run.run_id, lane, page) not in self.stored:
                 return None
-            _, plan = self.stored[run.window, run.run_id, page]
+            _, plan = self.stored[run.window, run.run_id, lane, page]
             return replace(plan, tasks=()) if plan.finished else plan
 
     def plans(self, *wanted: PlansOf) -> Iterator[Plan]:
@@ -354,12 +379,20 @@ class FakeLedger:
             for some in wanted:
                 for run_id in self._run_ids(some.window) if some.run_ids is None else some.run_ids:
                     for plan in self.plans_of(run_id, some.window):
-                        if some.span is None or _overlaps(plan, some.span):
+                        if _is_wanted(plan, some):
                             yield plan
+
+    def staged(self, run: Run, *, folded: bool = True) -> Iterator[StagedObject]:
+        """See `Ledger.staged`."""
+        with self.faults.call("staged"):
+            plans = self.plans_of(run.run_id, run.window)
+            pages = [plan.staged for plan in plans if plan.staged and plan.lane < FIRST_FOLD]
+            folds = [plan.staged for plan in plans if plan.staged and plan.lane >= FIRST_FOLD]
+            yield from (folded and folds) or pages
 
     def create_plan(self, lease: Lease, plan: Plan) -> None:
         """See `Ledger.create_plan`."""
-        place = (lease.run.window, lease.run.run_id, plan.page)
+        place = (lease.run.window, lease.run.run_id, plan.lane, plan.page)
         with self.faults.call("create plan", str(plan.page)):
             if not self._still_held(lease) or place in self.stored:
                 raise LeaseLost(f"page {plan.page} is no longer this attempt's to plan")
@@ -368,19 +401,19 @@ class FakeLedger:
     def note_sent(self, lease: Lease, plan: Plan) -> None:
         """See `Ledger.note_sent`."""
         with self.faults.call("note sent", str(plan.page)):
-            self._change(lease, plan.page, sent=plan.sent)
+            self._change(lease, plan, sent=plan.sent)
 
     def finish_plan(self, lease: Lease, plan: Plan) -> Plan:
         """See `Ledger.finish_plan`: the tasks stay as they were written."""
         with self.faults.call("finish plan", str(plan.page)):
-            self._change(lease, plan.page, counts=plan.counts, finished=True, sent=frozenset())
+            self._change(lease, plan, counts=plan.counts, finished=True, sent=frozenset())
         return replace(plan, finished=True)
 
     def plans_of(self, run_id: str, of_window: Window | None = None) -> list[Plan]:
-        """The plans of a run as they are stored, by page."""
+        """The plans of a run as they are stored, by lane and page."""
         return [
             plan
-            for (window, run, _), (_, plan) in sorted(self.stored.items())
+            for (window, run, *_), (_, plan) in sorted(self.stored.items(), key=lambda one: one[0])
             if run == run_id and of_window in (None, window)
         ]
 
@@ -395,28 +428,35 @@ class FakeLedger:
 
     def _hold(self, run: Run) -> None:
         until = int(self.clock()) + run.lease_seconds
-        self.edges |= dict.fromkeys(run.window.edges, _Edge(run.execution_id, run.run_id, run.window, until))
+        edge = _Edge(run.execution_id, run.grant, run.run_id, run.window, until)
+        self.edges |= dict.fromkeys(run.window.edges, edge)
 
-    def _is_holder(self, execution_id: str, edge: str) -> bool:
-        return edge in self.edges and self.edges[edge].execution_id == execution_id
+    def _is_granted(self, run: Run) -> bool:
+        return all(edge in self.edges and self.edges[edge].grant == run.grant for edge in run.window.edges)
 
     def _still_held(self, lease: Lease) -> bool:
-        """Both edges are the execution's and not expired, the fence is the attempt's."""
-        return self.fences.get(lease.run.run_id) == lease.attempt and all(
-            self._is_holder(lease.run.execution_id, edge) and self.edges[edge].until > self.clock()
-            for edge in lease.run.window.edges
+        """Both edges are held under the run's grant and not expired, the lane's fence is the attempt's."""
+        return (
+            self.fences.get((lease.run.run_id, lease.lane)) == lease.attempt
+            and self._is_granted(lease.run)
+            and all(self.edges[edge].until > self.clock() for edge in lease.run.window.edges)
         )
 
-    def _change(self, lease: Lease, page: int, **changes: Any) -> None:
+    def _change(self, lease: Lease, plan: Plan, **changes: Any) -> None:
         if not self._still_held(lease):
-            raise LeaseLost(f"page {page} is no longer this attempt's")
-        attempt, written = self.stored[lease.run.window, lease.run.run_id, page]
-        self.stored[lease.run.window, lease.run.run_id, page] = attempt, replace(written, **changes)
+            raise LeaseLost(f"page {plan.page} is no longer this attempt's")
+        place = (lease.run.window, lease.run.run_id, plan.lane, plan.page)
+        attempt, written = self.stored[place]
+        self.stored[place] = attempt, replace(written, **changes)
 
 
-def _overlaps(plan: Plan, span: Span) -> bool:
+def _is_wanted(plan: Plan, wanted: PlansOf) -> bool:
     moments = [version.moment for _, version in plan.members]
-    return bool(moments) and max(moments) >= span.low and min(moments) <= span.high
+    buckets = [bucket_of(task.group) for task in plan.tasks]
+    in_span = not wanted.span or (moments and max(moments) >= wanted.span.low and min(moments) <= wanted.span.high)
+    among = wanted.buckets
+    in_buckets = not among or (buckets and max(buckets) >= among.start and min(buckets) < among.stop)
+    return bool(in_span and in_buckets)
 
 
 @dataclass
@@ -425,7 +465,8 @@ class FakeTaskData:
 
     faults: Faults
     objects: dict[str, bytes] = field(default_factory=dict)
-    bad_records: dict[tuple[str, int], Sequence[BadRecord]] = field(default_factory=dict)
+    bad_records: dict[tuple[str, int, int], Sequence[BadRecord]] = field(default_factory=dict)
+    """By run, lane and page."""
 
     def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
         """See `TaskData.upload`."""
@@ -434,10 +475,41 @@ class FakeTaskData:
             with self.faults.call("upload"):
                 self.objects[new.task.object_key] = object_body(new, BUCKET)
 
-    def set_aside(self, run: Run, page: int, records: Sequence[BadRecord]) -> None:
+    def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:
         """See `TaskData.set_aside`."""
-        with self.faults.call("set aside", str(page)):
-            self.bad_records[run.run_id, page] = records
+        with self.faults.call("set aside", str(progress.page)):
+            self.bad_records[run.run_id, progress.lane, progress.page] = records
+
+
+@dataclass
+class FakeStaging:
+    """The bucket's part for staged records."""
+
+    faults: Faults
+    objects: dict[str, list[bytes]] = field(default_factory=dict)
+
+    def write(self, key: str, lines: Iterable[bytes]) -> StagedObject:
+        """See `Staging.write`."""
+        with self.faults.call("stage", key):
+            written = self.objects[key] = list(lines)
+        assert written == sorted(written), "the lines of an object are not sorted"
+        counts, sizes = [0] * BUCKETS, [0] * BUCKETS
+        for line in written:
+            counts[int(line[:2], 16)] += 1
+            sizes[int(line[:2], 16)] += len(line)
+        return StagedObject(key, counts, sizes)
+
+    def read(self, objects: Sequence[StagedObject], buckets: range) -> Iterator[bytes]:
+        """See `Staging.read`."""
+        with self.faults.call("read staged"):
+            found = [line for one in objects for line in self.objects[one.key] if int(line[:2], 16) in buckets]
+        return iter(sorted(found))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """See `Staging.delete`."""
+        with self.faults.call("delete staged"):
+            for key in keys:
+                self.objects.pop(key, None)
 
 
 @dataclass
@@ -542,7 +614,10 @@ class World:
         self.queues = FakeQueues(self.faults, self.clock, self.task_data.objects, self.ledger)
         self.notifier = FakeNotifier(self.faults)
         self.kill_switch = False
-        self.dispatch = Dispatch(self.index, self.ledger, self.task_data, self.queues, self._stop, self.clock)
+        self.staging = FakeStaging(self.faults)
+        self.dispatch = Dispatch(
+            self.index, self.ledger, self.task_data, self.queues, self.staging, self._stop, self.clock
+        )
         self.index.put(*records)
 
     def begun(self, run: Run) -> Run:
@@ -554,9 +629,24 @@ class World:
         self, run: Run, progress: Progress | None = None, others: Others | None = None, seconds: float | None = None
     ) -> Progress:
         """One invocation of the function of the run's path, which Lambda would end after `seconds`."""
-        do = dispatch_page if run.path is Path.PAGED else dispatch_window
+        progress = progress or Progress()
+        handed_over = run.in_lanes or progress.hands_over(run.page_budget)  # only a dry run is then done here
+        do = dispatch_page if run.path is Path.PAGED and not (run.dry_run and handed_over) else dispatch_window
         deadline = self.clock() + (FUNCTION_SECONDS[run.path] if seconds is None else seconds)
-        return do(run, progress or Progress(), others or Others(), self.dispatch, deadline)
+        return do(run, progress, others or Others(), self.dispatch, deadline)
+
+    def attempt_lane(self, step: Step, run: Run, progress: Progress, others: Others) -> Progress:
+        """One invocation of the function of a lane's step."""
+        deadline = self.clock() + PAGE_FUNCTION_SECONDS
+        match step:
+            case Step.DISPATCH:
+                return dispatch_page(run, progress, others, self.dispatch, deadline)
+            case Step.STAGE:
+                return stage_page(run, progress, self.dispatch, deadline)
+            case Step.FOLD:
+                return fold_pages(run, progress, self.dispatch, deadline)
+            case Step.MERGE:
+                return merge_bucket(run, progress, others, self.dispatch, deadline)
 
     def orders(self, message: Message) -> list[dict[str, Any]]:
         """The records in the object that a message points to."""
@@ -591,7 +681,7 @@ class World:
         """All that a run can change, as text."""
         ledger, bucket = self.ledger, self.task_data
         effects = ledger.edges, ledger.fences, ledger.runs, ledger.executions, ledger.stored, bucket.bad_records
-        return repr((*effects, bucket.objects, self.queues.sent, self.notifier.told))
+        return repr((*effects, bucket.objects, self.staging.objects, self.queues.sent, self.notifier.told))
 
     def _stop(self) -> bool:
         with self.faults.call("stop"):
@@ -630,17 +720,28 @@ class Execution:
         self._world = world
         self._retries = 0
         self._redrives = 0
+        self._rounds = 0
+        self._lane: dict[str, Any] | None = None
+        """What the execution of the lane at work was given."""
 
     def start(self, retries: int = 0) -> dict[str, Any]:
         """Do the run, and report its failure if it fails."""
         self._retries = retries
         while True:
+            self._lane = None
             try:
                 return self._done()
             except DispatcherError as error:
-                cause = json.dumps({"errorMessage": str(error)})
-                self.state["Error"] = {"Error": type(error).__name__, "Cause": cause}
+                self.state["Error"] = self._caught(error)
             self.state = self._report_failure()
+
+    def _caught(self, error: DispatcherError) -> dict[str, str]:
+        """What a Catch leaves: of a lane, the description of the lane's own execution."""
+        caught = {"Error": type(error).__name__, "Cause": json.dumps({"errorMessage": str(error)})}
+        if self._lane is None:
+            return caught
+        told = {"ExecutionArn": "lane", "Input": json.dumps(self._lane), "Status": "FAILED", **caught}
+        return {"Error": "States.TaskFailed", "Cause": json.dumps(told)}
 
     def redrive(self, retries: int = 0) -> dict[str, Any]:
         """Go on in the state that was the last: the report of a failure, or the task in which the execution died."""
@@ -657,12 +758,39 @@ class Execution:
             return {"Outcome": "AlreadyRunning", **state["Leases"]["Holder"]}
         run = Run.from_state(state["Run"])
         others = Others.from_state(state["Leases"]["Others"])
+        in_lanes = run.in_lanes and not run.dry_run
         for _ in range(MAX_PAGES_OF_A_TEST):
             progress = Progress.from_state(state["Progress"])
             if progress.stopped or not progress.has_more:
                 return self._tried(SMALL_TASK_SECONDS, self._summarize, run, progress)
+            if in_lanes:
+                state |= self._tried(PAGE_TASK_SECONDS, self._lay_out, run, others)
+                for lane in state["Lanes"]:
+                    self._lane = lane
+                    self._do_lane(run, others, Step(lane["Step"]), Progress.from_state(lane["Progress"]))
+                    self._lane = None
+                continue
             state["Progress"] = self._tried(TASK_SECONDS[run.path], self._attempt, run, progress, others)
+            in_lanes = Progress.from_state(state["Progress"]).hands_over(run.page_budget) and not run.dry_run
         raise AssertionError("the run does not end")
+
+    def _lay_out(self, run: Run, others: Others) -> dict[str, Any]:
+        world = self._world
+        layout = lay_out_lanes(run, others, world.dispatch, world.ledger, world.clock() + PAGE_FUNCTION_SECONDS)
+        self._rounds += 1
+        return layout.to_state(run, self._rounds)
+
+    def _do_lane(self, run: Run, others: Others, step: Step, progress: Progress) -> None:
+        """What a lane's execution does: page after page, until the lane ends, is stopped or hands over."""
+        for _ in range(MAX_PAGES_OF_A_TEST):
+            following = self._tried(PAGE_TASK_SECONDS, self._attempt_lane, step, run, progress, others)
+            progress = Progress.from_state(following)
+            if not progress.has_more or progress.stopped or progress.hands_over(run.page_budget):
+                return
+        raise AssertionError("the lane does not end")
+
+    def _attempt_lane(self, step: Step, run: Run, progress: Progress, others: Others) -> dict[str, Any]:
+        return self._world.attempt_lane(step, run, progress, others).to_state()
 
     def _take_leases(self) -> dict[str, Any]:
         run, progress = Run.from_state(self.state["Run"]), Progress.from_state(self.state["Progress"])
@@ -673,7 +801,9 @@ class Execution:
 
     def _summarize(self, run: Run, progress: Progress) -> dict[str, Any]:
         ledger = self._world.ledger
-        return summarize_run(run, progress, ledger, ledger, self._world.clock())
+        summary = summarize_run(run, progress, ledger, ledger, self._world.clock())
+        assert delete_staged(run, progress, ledger, self._world.staging, lambda: True)
+        return summary
 
     def _report_failure(self) -> dict[str, Any]:
         context = {"Id": f"execution:{self.state['Run']['ExecutionId']}", "RedriveCount": self._redrives}

@@ -281,7 +281,7 @@ def test_taking_the_leases_again_supersedes_the_attempt_before(five: World) -> N
 
     def stop_and_redrive() -> None:
         five.ledger.release(run.lease_owner)
-        five.ledger.take(run)
+        five.ledger.take(replace(run, redrives=1))
 
     five.faults.after("upload", stop_and_redrive, nth=5)
 

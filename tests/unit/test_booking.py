@@ -12,6 +12,7 @@ from functions.domain.booking import (
     is_waiting,
     read_booking,
 )
+from functions.domain.cursor import DATE_ATTRIBUTE
 from functions.domain.page import sort_out
 from functions.domain.window import Instant
 from tests.unit.fakes import booking
@@ -58,7 +59,7 @@ def test_what_is_not_waiting_is_neither_dispatched_nor_bad() -> None:
     statuses = ["WaitToReward", "waittoreward", "WaitToReward ", None, {"N": "1"}]
     records = [booking(f"R{n}", RewardStatus=status, OrderTime=None) for n, status in enumerate(statuses)]
 
-    bookings, bad = sort_out(records, KEY)
+    bookings, bad = sort_out(records, KEY, DATE_ATTRIBUTE)
 
     assert bookings == []
     assert [record.item["RecordId"] for record in bad] == [{"S": "R0"}]
@@ -197,7 +198,7 @@ def test_the_reason_never_holds_a_value() -> None:
 def test_one_of_three_records_without_order_time_leaves_the_other_two() -> None:
     records = [booking("R1"), booking("R2", OrderTime=None), booking("R3")]
 
-    bookings, bad = sort_out(records, KEY)
+    bookings, bad = sort_out(records, KEY, DATE_ATTRIBUTE)
 
     assert [record.version.key for record in bookings] == ['{"RecordId":"R1"}', '{"RecordId":"R3"}']
     assert bad == [BadRecord("OrderTime: missing", records[1])]

@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.domain.cursor import Token, check_advance, check_token, start_key, token_of
+from functions.domain.cursor import DATE_ATTRIBUTE, Token, check_advance, check_token, start_key, token_of
 from functions.domain.errors import InvalidToken, TokenNotAdvancing
+from functions.domain.lane import ranges_of
 from tests.unit.fakes import booking, window
 
 KEY = ("RecordId",)
+(KEYS,) = ranges_of(window())
 TOKEN: Token = {
     "RecordId": {"S": "R1"},
     "BookingDateUTC": {"S": "2026-09-17"},
@@ -20,7 +22,8 @@ TOKEN: Token = {
 def through_state(last_evaluated_key: dict[str, Any]) -> dict[str, Any]:
     """The ExclusiveStartKey that comes of a LastEvaluatedKey after a trip through the state machine's JSON."""
     state = json.loads(json.dumps(token_of(last_evaluated_key)))
-    token = check_token(state, window(), [name for name in last_evaluated_key if not name.startswith("Booking")])
+    key_attributes = [name for name in last_evaluated_key if not name.startswith("Booking")]
+    token = check_token(state, KEYS, key_attributes, DATE_ATTRIBUTE)
     assert token is not None
     return start_key(token)
 
@@ -63,7 +66,7 @@ def test_only_a_missing_last_evaluated_key_ends_a_run(end: dict[str, Any] | None
 
 @pytest.mark.parametrize("absent", [None, {}])
 def test_null_and_the_empty_object_mean_from_the_start(absent: object) -> None:
-    assert check_token(absent, window(), KEY) is None
+    assert check_token(absent, KEYS, KEY, DATE_ATTRIBUTE) is None
 
 
 NOT_THIS_RUNS: dict[str, tuple[object, str]] = {
@@ -102,14 +105,14 @@ NOT_THIS_RUNS: dict[str, tuple[object, str]] = {
 @pytest.mark.parametrize(("value", "reason"), NOT_THIS_RUNS.values(), ids=NOT_THIS_RUNS.keys())
 def test_a_token_that_is_not_this_run_s_is_refused(value: object, reason: str) -> None:
     with pytest.raises(InvalidToken) as refused:
-        check_token(value, window(), KEY)
+        check_token(value, KEYS, KEY, DATE_ATTRIBUTE)
 
     assert str(refused.value).startswith(reason)
 
 
 def test_a_refusal_names_the_attribute_and_never_its_value() -> None:
     with pytest.raises(InvalidToken) as refused:
-        check_token({**TOKEN, "RecordId": {"N": "secret-1"}}, window(), KEY)
+        check_token({**TOKEN, "RecordId": {"N": "secret-1"}}, KEYS, KEY, DATE_ATTRIBUTE)
 
     assert "RecordId" in str(refused.value)
     assert "secret-1" not in str(refused.value)
@@ -119,7 +122,7 @@ def test_a_refusal_names_the_attribute_and_never_its_value() -> None:
 def test_a_token_may_stand_on_either_edge_of_the_window(time: str) -> None:
     token = {**TOKEN, "BookingTimeUTC": {"S": time}}
 
-    assert check_token(token, window(), KEY) == token
+    assert check_token(token, KEYS, KEY, DATE_ATTRIBUTE) == token
 
 
 def at(time: str, record_id: str = "R1") -> Token:
@@ -152,4 +155,4 @@ def test_a_token_of_a_composite_key_has_four_attributes() -> None:
     record = booking("R1", Id="R1", Rev=2)
     last = {name: record[name] for name in ("Id", "Rev", "BookingDateUTC", "BookingTimeUTC")}
 
-    assert check_token(token_of(last), window(), ("Id", "Rev")) == last
+    assert check_token(token_of(last), KEYS, ("Id", "Rev"), DATE_ATTRIBUTE) == last

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.memory import Peaks, figures, measure
+from benchmarks.memory import PATHS, Peaks, figures, measure
 from functions.domain.run import Path
 
 PEAKS: Peaks = {
@@ -14,7 +14,7 @@ PEAKS: Peaks = {
 }
 
 
-@pytest.mark.parametrize("path", Path, ids=str)
+@pytest.mark.parametrize("path", PATHS, ids=str)
 def test_every_generated_booking_is_dispatched_in_the_measured_process(path: Path) -> None:
     measured = measure(path, 2_000)
     assert 0 < measured.base < measured.peak

@@ -17,7 +17,7 @@ from functions.domain.flags import (
     PAGINATION_ENABLED,
     SET_ASIDE_LIMIT,
 )
-from functions.domain.run import Path, Run
+from functions.domain.run import Deployment, Path, Run
 from functions.usecases.plan_run import plan_run
 from tests.unit.fakes import FakeParameters
 
@@ -27,14 +27,14 @@ STARTED_AT = "2026-09-17T11:40:00.123Z"
 
 def planned(given_input: Any, name: str = "execution-1", **parameters: str) -> Run:
     execution = {"Input": given_input, "Name": name, "StartTime": STARTED_AT}
-    return plan_run(execution, FakeParameters(parameters))
+    return plan_run(execution, FakeParameters(parameters), Deployment())
 
 
 def refused(given_input: Any) -> str:
     """Why the input is refused; no parameter may have been read."""
     parameters = FakeParameters()
     with pytest.raises(InvalidInput) as error:
-        plan_run({"Input": given_input, "Name": "execution-1", "StartTime": STARTED_AT}, parameters)
+        plan_run({"Input": given_input, "Name": "execution-1", "StartTime": STARTED_AT}, parameters, Deployment())
     assert parameters.reads == 0
     return str(error.value)
 
@@ -80,7 +80,10 @@ NO_CONTRACT: dict[str, tuple[Any, str]] = {
     "both times, one of them empty": ({"ExecuteTime": EXECUTE_TIME, "Data": ""}, "ExecuteTime: given together"),
     "another case": ({"executeTime": EXECUTE_TIME}, "executeTime: unknown field"),
     "an unknown field": ({"ExecuteTime": EXECUTE_TIME, "Force": True}, "Force: unknown field"),
-    "a field of a later version": ({"Slices": 4}, "Slices: unknown field"),
+    "no slice": ({"Slices": 0}, "Slices: Input should be greater than or equal to 1"),
+    "too many slices": ({"Slices": 121}, "Slices: Input should be less than or equal to 120"),
+    "slices as text": ({"Slices": "4"}, "Slices: Input should be a valid integer"),
+    "slices null": ({"Slices": None}, "Slices: Input should be a valid integer"),
     "an empty name": ({"": 1}, "input: unknown field"),
     "a null time": ({"ExecuteTime": None}, "ExecuteTime: Input should be a valid string"),
     "an empty time": ({"ExecuteTime": ""}, "ExecuteTime: expected YYYY-MM-DDThh:mm:ss"),
@@ -119,8 +122,8 @@ NO_CONTRACT: dict[str, tuple[Any, str]] = {
     "a dry run of a resumed run": ({"DryRun": True, "Resume": True}, "Resume: given together with DryRun"),
     "resume as text": ({"Resume": "true"}, "Resume: Input should be a valid boolean"),
     "resume null": ({"Resume": None}, "Resume: Input should be a valid boolean"),
-    "an unknown grouping": ({"Grouping": "hour"}, "Grouping: Input should be 'page'"),
-    "grouping null": ({"Grouping": None}, "Grouping: Input should be 'page'"),
+    "an unknown grouping": ({"Grouping": "hour"}, "Grouping: Input should be 'page' or 'window'"),
+    "grouping null": ({"Grouping": None}, "Grouping: Input should be 'page' or 'window'"),
 }
 
 
@@ -135,7 +138,7 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     max_leaves=6,
 )
 fields = st.sampled_from(
-    ["ExecuteTime", "Data", "PaginationEnabled", "PageSize", "Grouping", "DryRun", "Resume", "Other"]
+    ["ExecuteTime", "Data", "PaginationEnabled", "PageSize", "Grouping", "Slices", "DryRun", "Resume", "Other"]
 )
 
 
@@ -143,7 +146,7 @@ fields = st.sampled_from(
 def test_any_input_is_planned_or_refused_and_nothing_else(given_input: Any) -> None:
     parameters = FakeParameters()
     try:
-        run = plan_run({"Input": given_input, "Name": "n", "StartTime": STARTED_AT}, parameters)
+        run = plan_run({"Input": given_input, "Name": "n", "StartTime": STARTED_AT}, parameters, Deployment())
     except InvalidInput:
         reads = 0
     else:
@@ -259,17 +262,51 @@ def test_an_unreadable_grouping_means_by_page(grouping: str) -> None:
     assert planned({}, **{GROUPING: grouping, PAGINATION_ENABLED: "true"}).path is Path.PAGED
 
 
-def test_a_grouping_that_no_run_can_do_is_never_done_otherwise() -> None:
-    with pytest.raises(ConfigurationError, match=f"{GROUPING}: grouping by window is not available"):
-        planned({}, **{GROUPING: "window", PAGINATION_ENABLED: "true"})
-    assert planned({"Grouping": "page"}, **{GROUPING: "window", PAGINATION_ENABLED: "true"})
+@pytest.mark.parametrize("grouping", ["window", " window ", "Window"])
+def test_a_parameter_that_says_window_groups_the_whole_window(grouping: str) -> None:
+    assert planned({}, **{GROUPING: grouping, PAGINATION_ENABLED: "true"}).path is Path.GROUPED
 
 
-@pytest.mark.parametrize("switch", [{}, {PAGINATION_ENABLED: "false"}, {PAGINATION_ENABLED: "yes"}], ids=str)
-def test_a_grouping_matters_only_to_a_paged_run(switch: dict[str, str]) -> None:
-    assert planned({}, **{GROUPING: "window", **switch}).path is Path.FULL
-    with pytest.raises(ConfigurationError, match="grouping by window is not available"):
-        planned({"PaginationEnabled": True}, **{GROUPING: "window", **switch})
+def test_the_grouping_of_the_input_outweighs_the_parameter() -> None:
+    assert planned({"Grouping": "page"}, **{GROUPING: "window", PAGINATION_ENABLED: "true"}).path is Path.PAGED
+    assert planned({"Grouping": "window"}, **{GROUPING: "page", PAGINATION_ENABLED: "true"}).path is Path.GROUPED
+
+
+def test_a_grouping_matters_only_where_pages_are_read() -> None:
+    assert planned({"Grouping": "window"}, **{GROUPING: "window"}).path is Path.FULL
+    assert planned({"PaginationEnabled": True}, **{GROUPING: "window"}).path is Path.GROUPED
+
+
+@pytest.mark.parametrize("given_input", [{}, {"Slices": 1}], ids=["not given", "one"])
+def test_a_run_is_in_one_slice_unless_more_are_given(given_input: dict[str, Any]) -> None:
+    run = planned(given_input, **{PAGINATION_ENABLED: "true"})
+
+    assert (run.slices, run.in_lanes) == (1, False)
+
+
+def test_slices_make_lanes() -> None:
+    run = planned({"Slices": 4}, **{PAGINATION_ENABLED: "true"})
+
+    assert (run.slices, len(run.ranges), run.in_lanes) == (4, 4, True)
+
+
+def test_slices_are_refused_where_the_window_is_read_at_once() -> None:
+    with pytest.raises(InvalidInput, match="Slices: given without pagination"):
+        planned({"Slices": 2})
+
+
+def test_what_the_deployment_fixes_is_the_run_s() -> None:
+    execution = {"Input": {}, "Name": "n", "StartTime": STARTED_AT}
+    run = plan_run(execution, FakeParameters({PAGINATION_ENABLED: "true"}), Deployment(4, 8, 50))
+
+    assert (run.shards, run.concurrency, run.page_budget, run.in_lanes) == (4, 8, 50, True)
+
+
+def test_more_lanes_than_a_state_can_hold_are_refused() -> None:
+    execution = {"Input": {"Slices": 16}, "Name": "n", "StartTime": STARTED_AT}
+
+    with pytest.raises(InvalidInput, match="Slices: at most 15 with 16 shards"):
+        plan_run(execution, FakeParameters({PAGINATION_ENABLED: "true"}), Deployment(16))
 
 
 def test_a_run_resumes_only_if_the_input_says_so() -> None:
@@ -282,7 +319,7 @@ def test_a_run_resumes_only_if_the_input_says_so() -> None:
 def test_a_run_planned_by_a_redriven_execution_knows_its_redrives(context: dict[str, Any], redrives: int) -> None:
     execution = {"Input": {}, "Name": "n", "StartTime": STARTED_AT, **context}
 
-    assert plan_run(execution, FakeParameters()).redrives == redrives
+    assert plan_run(execution, FakeParameters(), Deployment()).redrives == redrives
 
 
 def test_the_execution_s_id_names_its_run_too() -> None:
@@ -291,7 +328,7 @@ def test_the_execution_s_id_names_its_run_too() -> None:
 
 def test_parameters_are_read_once_and_hold_for_the_run() -> None:
     parameters = FakeParameters({PAGINATION_ENABLED: "true", PAGE_SIZE: "7"})
-    run = plan_run({"Input": {}, "Name": "n", "StartTime": STARTED_AT}, parameters)
+    run = plan_run({"Input": {}, "Name": "n", "StartTime": STARTED_AT}, parameters, Deployment())
     parameters.values = {}
 
     state = json.loads(json.dumps(run.to_state()))
@@ -311,7 +348,7 @@ def test_an_execution_without_name_or_start_is_refused_by_name(missing: str) -> 
     del execution[missing]
 
     with pytest.raises(ConfigurationError, match=f"missing field {missing}"):
-        plan_run(execution, FakeParameters())
+        plan_run(execution, FakeParameters(), Deployment())
 
 
 @pytest.mark.parametrize(

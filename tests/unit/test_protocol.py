@@ -113,7 +113,7 @@ def test_a_plan_is_created_once_or_an_attempt_that_does_not_see_it_decides_the_p
     world.index.put(booking("C", "15:10:00Z"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.ledger, "read_plan", lambda _run, _page: None)
+        patch.setattr(world.ledger, "read_plan", lambda _run, _page, _lane: None)
         with pytest.raises(LeaseLost, match="no longer this attempt's to plan"):
             world.attempt(world.begun(a_run()))
 
@@ -214,7 +214,7 @@ def test_a_mark_is_made_under_the_lease_or_another_run_sends_what_is_settled_by_
     run = a_run()
     world.faults.before("finish plan", dead)
     die(world, run)
-    paused = Lease(run, world.ledger.fences["run-1"], 0)
+    paused = Lease(run, world.ledger.fences["run-1", 0], 0)
     (plan,) = world.ledger.plans_of("run-1")
     refusals: list[str] = []
 

@@ -6,7 +6,7 @@ import pytest
 from functions.domain.budget import PAGE_LEASE_SECONDS
 from functions.domain.errors import ERRORS_BY_NAME, DispatcherError, DispatchFailed
 from functions.domain.failure import subject_of
-from functions.domain.run import Counts, Progress
+from functions.domain.run import Counts, Deployment, Progress
 from functions.usecases.plan_run import plan_run
 from functions.usecases.report_failure import report_failure
 from tests.unit.fakes import STARTED_AT, Execution, FakeParameters, World, a_run, booking, failed, throttled, walk
@@ -285,7 +285,7 @@ def test_the_input_that_the_message_names_means_the_window_that_failed(world: Wo
 
     ((_, text),) = world.notifier.told
     given = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    run = plan_run({"Input": given, "Name": "n", "StartTime": STARTED_AT}, FakeParameters())
+    run = plan_run({"Input": given, "Name": "n", "StartTime": STARTED_AT}, FakeParameters(), Deployment())
     assert (run.window, run.resume) == (a_run().window, True)
 
 

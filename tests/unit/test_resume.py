@@ -11,7 +11,8 @@ from functions.domain.errors import DispatchFailed, TransientError
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Path, Progress
 from functions.usecases import dispatch_window
-from functions.usecases.take_leases import Start, progress_of, take_leases
+from functions.usecases.progress import progress_of
+from functions.usecases.take_leases import Start, take_leases
 from tests.unit.fakes import Died, World, a_run, booking, dead, failed, throttled, total, walk, window
 
 TOKEN = {"RecordId": {"S": "R1"}, "BookingDateUTC": {"S": "2026-09-17"}, "BookingTimeUTC": {"S": "15:01:00Z"}}

@@ -24,7 +24,7 @@ REQUIRED = [
     pytest.param(kind, name, id=f"{kind}.{name}")
     for kind, (state, _) in READERS.items()
     for name in state
-    if name not in ("WindowEnd", "Token")
+    if name not in ("WindowEnd", "InLanes", "Token")
 ]
 
 NOT_NULL = [case for case in REQUIRED if case.values[0] != "Others"]
@@ -109,8 +109,14 @@ def test_the_state_has_the_contract_s_names() -> None:
         "Resume": False,
         "Given": [],
         "Redrives": 0,
+        "Slices": 1,
+        "Shards": 0,
+        "Concurrency": 1,
+        "PageBudget": 2000,
+        "InLanes": False,
     }
     assert Progress().to_state() == {
+        "Lane": 0,
         "Page": 1,
         "Token": None,
         "HasMore": True,

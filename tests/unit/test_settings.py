@@ -3,12 +3,20 @@ from dataclasses import fields
 import pytest
 
 from functions.domain.errors import ConfigurationError
-from functions.settings import DispatchSettings, LedgerSettings, NotifierSettings, ParameterSettings, load
+from functions.settings import (
+    DispatchSettings,
+    LedgerSettings,
+    NotifierSettings,
+    ParameterSettings,
+    StagingSettings,
+    load,
+)
 
 ENVIRONMENT = {
     "BOOKING_TABLE_NAME": "bookings",
     "BOOKING_INDEX_NAME": "index",
     "BOOKING_KEY_ATTRIBUTES": '["Id", "Rev"]',
+    "BOOKING_DATE_ATTRIBUTE": "Date",
     "LEDGER_TABLE_NAME": "ledger",
     "TASK_DATA_BUCKET_NAME": "bucket",
     "POINT_TASK_QUEUE_URL": "https://points",
@@ -17,10 +25,13 @@ ENVIRONMENT = {
     "PAGE_SIZE_PARAMETER": "/size",
     "GROUPING_PARAMETER": "/grouping",
     "SET_ASIDE_LIMIT_PARAMETER": "/limit",
+    "BOOKING_SHARDS": "0",
+    "LANE_CONCURRENCY": "8",
+    "PAGE_BUDGET": "2000",
     "STOP_PARAMETER": "/stop",
     "ALARM_TOPIC_ARN": "arn:topic",
 }
-KINDS = [ParameterSettings, LedgerSettings, NotifierSettings, DispatchSettings]
+KINDS = [ParameterSettings, LedgerSettings, NotifierSettings, StagingSettings, DispatchSettings]
 VARIABLES = [
     pytest.param(kind, field.name.upper(), id=f"{kind.__name__}.{field.name.upper()}")
     for kind in KINDS
@@ -36,6 +47,7 @@ def test_settings_are_read_of_the_variables_of_their_names() -> None:
     assert load(LedgerSettings, ENVIRONMENT) == LedgerSettings("ledger")
     assert load(NotifierSettings, ENVIRONMENT) == NotifierSettings("arn:topic")
     assert load(ParameterSettings, ENVIRONMENT).set_aside_limit_parameter == "/limit"
+    assert load(ParameterSettings, ENVIRONMENT).page_budget == 2000
 
 
 @pytest.mark.parametrize(("kind", "variable"), VARIABLES)
@@ -53,6 +65,12 @@ def test_a_missing_variable_is_named(kind: type[object], variable: str, value: s
 def test_key_attributes_that_are_no_list_of_names_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="BOOKING_KEY_ATTRIBUTES is no JSON list of names"):
         load(DispatchSettings, {**ENVIRONMENT, "BOOKING_KEY_ATTRIBUTES": text})
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "1.5", "\u0661", " 8"])
+def test_a_number_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="environment variable PAGE_BUDGET is no whole number"):
+        load(ParameterSettings, {**ENVIRONMENT, "PAGE_BUDGET": text})
 
 
 def test_a_function_reads_nothing_else_of_its_environment() -> None:

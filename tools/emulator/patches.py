@@ -58,6 +58,7 @@ def apply(function_interpreter: Path) -> None:
     unpack_a_bundle_once(runtime)
     refuse_an_input_that_is_no_json(importlib.import_module("ministack.services.stepfunctions"))
     name_a_throttled_invocation(importlib.import_module("ministack.services.stepfunctions"))
+    describe_a_nested_execution_that_failed(importlib.import_module("ministack.services.stepfunctions"))
     parse_an_expression_once(importlib.import_module("ministack.services.dynamodb"))
     forget_deduplication_ids_from_the_front(importlib.import_module("ministack.services.sqs"))
     fill_in_the_scheduled_time(importlib.import_module("ministack.services.eventbridge"))
@@ -230,6 +231,29 @@ def name_a_throttled_invocation(stepfunctions: Any) -> None:
         return call_lambda
 
     _replace(stepfunctions, "_call_lambda", ("func_ref", "event"), named)
+
+
+def describe_a_nested_execution_that_failed(stepfunctions: Any) -> None:
+    """Fail the task that waits for an execution with `States.TaskFailed` and that execution's description.
+
+    Upstream hands on the nested execution's own error and cause, so that nothing says which one failed.
+    """
+
+    def described(failure: Callable[[Any], tuple[str, str]]) -> Callable[[Any], tuple[str, str]]:
+        def nested_execution_failure(payload: Any) -> tuple[str, str]:
+            error, cause = failure(payload)
+            description = {
+                "ExecutionArn": payload.get("executionArn"),
+                "Input": payload.get("input"),
+                "Name": payload.get("name"),
+                "Status": payload.get("status"),
+                **({"Error": error, "Cause": cause} if payload.get("status") == "FAILED" else {}),
+            }
+            return "States.TaskFailed", json.dumps(description)
+
+        return nested_execution_failure
+
+    _replace(stepfunctions, "_nested_execution_failure", ("payload",), described)
 
 
 def parse_an_expression_once(dynamodb: Any) -> None:

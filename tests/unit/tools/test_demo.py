@@ -11,6 +11,7 @@ from tools import demo
 from tools.application import OnPage, Progress, QueuedTask, RunFailedError, Summary
 from tools.demo import WrongCountError, check_counts, dispatch, page_line, table
 from tools.samples import worked_example
+from tools.seed import Partitions
 
 SAMPLE = worked_example()
 FIRST: Summary = {
@@ -95,6 +96,13 @@ def test_the_full_path_reads_by_queries() -> None:
     assert shown[6].split() == ["Queries", "1"]
 
 
+@pytest.mark.parametrize(("path", "label"), [("paged", "Groups, summed over pages"), ("grouped", "Groups")])
+def test_groups_of_the_window_are_no_sum_over_pages(path: str, label: str) -> None:
+    shown = table(["One"], [FIRST | {"Path": path}]).splitlines()
+
+    assert f"{label} 3" in [" ".join(line.split()) for line in shown]
+
+
 def _progress(pages: int, *, has_more: bool, evaluated: int = 2_000) -> Progress:
     counts = {"Waiting": 1_747, "Dispatched": 1_742, "AlreadyDispatched": 0, "SetAside": 5, "Tasks": 1_315}
     return {"HasMore": has_more, "Totals": {"Pages": pages, "Evaluated": evaluated, **counts}}
@@ -136,6 +144,7 @@ class BusyHour:
 
     def __init__(self, *summaries: Summary) -> None:
         self.deployment = SimpleNamespace(outputs={"BookingTableName": "bookings"})
+        self.partitions = Partitions()
         self.dynamodb: Any = SimpleNamespace(batch_write_item=lambda **_: {"UnprocessedItems": {}})
         self.summaries: Iterator[Summary] = iter(summaries)
         self.others = ["other"]

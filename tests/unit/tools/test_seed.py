@@ -1,12 +1,13 @@
 """Seeding: what is refused, and that nothing is lost on the way."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from tools import seed
-from tools.samples import worked_example
-from tools.seed import InvalidBookingError, check, put
+from tools.samples import generated_hour, worked_example
+from tools.seed import InvalidBookingError, Partitions, check, put, shard_of
 
 BOOKING = worked_example().bookings[0]
 
@@ -17,12 +18,16 @@ class Table:
     def __init__(self, room: int) -> None:
         self.room = room
         self.items: list[str] = []
+        self.keys: list[dict[str, str]] = []
+        """Of the index, as far as it is written."""
         self.calls = 0
 
     def batch_write_item(self, *, RequestItems: dict[str, list[Any]]) -> dict[str, Any]:  # noqa: N803 - AWS's name
         self.calls += 1
         ((table, requests),) = RequestItems.items()
-        self.items += [request["PutRequest"]["Item"]["RecordId"]["S"] for request in requests[: self.room]]
+        taken = [request["PutRequest"]["Item"] for request in requests[: self.room]]
+        self.items += [item["RecordId"]["S"] for item in taken]
+        self.keys += [{name: item[name]["S"] for name in item if name.startswith("BookingDate")} for item in taken]
         left = requests[self.room :]
         return {"UnprocessedItems": {table: left} if left else {}}
 
@@ -91,3 +96,38 @@ def test_a_table_that_takes_nothing_is_given_up() -> None:
     with pytest.raises(TimeoutError, match="bookings did not take 1 of its bookings"):
         put(table, "bookings", [BOOKING])
     assert table.calls == seed.ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("partitions", "keys"),
+    [
+        pytest.param(Partitions(), {"BookingDateUTC": "2026-09-17"}, id="not sharded"),
+        pytest.param(Partitions(shards=4), {"BookingDateUTC": "2026-09-17#2"}, id="sharded"),
+        pytest.param(
+            Partitions("BookingDateShard", 4),
+            {"BookingDateUTC": "2026-09-17", "BookingDateShard": "2026-09-17#2"},
+            id="sharded beside the plain date",
+        ),
+        pytest.param(
+            Partitions("BookingDateKey"),
+            {"BookingDateUTC": "2026-09-17", "BookingDateKey": "2026-09-17"},
+            id="another key",
+        ),
+    ],
+)
+def test_a_booking_is_put_where_the_indexs_partitions_have_it(partitions: Partitions, keys: dict[str, str]) -> None:
+    table: Any = Table(room=25)
+
+    put(table, "bookings", [BOOKING], partitions)
+
+    assert table.keys == [keys]
+
+
+def test_a_record_has_one_shard_and_all_shards_have_about_as_many() -> None:
+    records = [booking["RecordId"]["S"] for booking in generated_hour().bookings]
+
+    shards = Counter(shard_of(record, 8) for record in records)
+
+    assert [shard_of(record, 8) for record in ("R1", "R1", "\u65e5")] == [5, 5, 4]
+    assert sorted(shards) == list(range(8))
+    assert max(shards.values()) < 1.1 * len(records) / 8
