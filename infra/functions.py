@@ -18,6 +18,8 @@ from infra.stage import Stage
 from infra.storage import Storage
 
 SMALL: Final = Size(SMALL_FUNCTION_SECONDS, 512)
+COUNTING: Final = Size(SMALL_FUNCTION_SECONDS, 1024)
+"""Of functions that read all plans of a run: with more memory comes more CPU."""
 PAGE: Final = Size(PAGE_FUNCTION_SECONDS, 1024)
 WINDOW: Final = Size(WINDOW_FUNCTION_SECONDS, 3008)
 """The full read holds the whole hour.  More memory a new account does not grant to one function."""
@@ -178,7 +180,8 @@ class Functions(Construct):
                 "Does so for an execution that just died.",
             ),
         ):
-            function = self._function(name, module, SMALL, environment, description)
+            size = COUNTING if "dynamodb:Query" in actions and name != "TakeLeases" else SMALL
+            function = self._function(name, module, size, environment, description)
             function.allow(actions, [storage.ledger.table_arn])
             if environment is telling:
                 function.allow(["sns:Publish"], [alarms.topic_arn])

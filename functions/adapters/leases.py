@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from functions.adapters.clients import translated
 from functions.adapters.journal import started
 from functions.adapters.ledger_table import (
     LedgerTable,
@@ -64,19 +63,8 @@ class DynamoLeases:
 
     def release(self, owner: LeaseOwner) -> None:
         """See `Leases.release`: an edge that another execution holds by now stays that one's."""
-        client = self.table.client
         for edge in owner.window.edges:
-            with translated("release leases"):
-                try:
-                    client.delete_item(
-                        TableName=self.table.name,
-                        Key=edge_key(edge),
-                        ConditionExpression="#holder = :holder",
-                        ExpressionAttributeNames={"#holder": "Holder"},
-                        ExpressionAttributeValues={":holder": text(owner.execution_id)},
-                    )
-                except client.exceptions.ConditionalCheckFailedException:
-                    continue
+            self.table.delete("release leases", edge_key(edge), "Holder", text(owner.execution_id))
 
     def _fence(self, run: Run, lane: int, attempt: str) -> Write:
         fence = {**fence_key(run, lane), "Attempt": text(attempt), "ExpiresAt": self.table.expiry()}

@@ -78,6 +78,32 @@ class LedgerTable:
                     return None
         raise TransientError(f"{operation}: {refused}")
 
+    def delete(self, operation: str, place: Row, attribute: str, value: Row) -> None:
+        """Delete the item if its attribute has this value, and tried again where a transaction is at work on it.
+
+        Raises:
+            TransientError: one still was after some pauses.
+        """
+        for attempt in range(_WRITE_ATTEMPTS):
+            if attempt:
+                _pause(attempt)
+            with translated(operation):
+                try:
+                    self.client.delete_item(
+                        TableName=self.name,
+                        Key=place,
+                        ConditionExpression="#attribute = :value",
+                        ExpressionAttributeNames={"#attribute": attribute},
+                        ExpressionAttributeValues={":value": value},
+                    )
+                except self.client.exceptions.ConditionalCheckFailedException:
+                    return
+                except self.client.exceptions.TransactionConflictException as error:
+                    refused = describe(error)
+                else:
+                    return
+        raise TransientError(f"{operation}: {refused}")
+
     def query(
         self,
         partition: str,

@@ -119,6 +119,8 @@ class Run:
     """At most so many lanes are worked on side by side."""
     page_budget: int = DEFAULT_PAGE_BUDGET
     """After so many pages the next execution goes on, for an execution's history is bounded."""
+    handed_over: bool = False
+    """Whether the run had passed that budget when its leases were taken: its own loop over pages is over."""
 
     @property
     def ranges(self) -> tuple[Range, ...]:
@@ -128,7 +130,8 @@ class Run:
     @property
     def in_lanes(self) -> bool:
         """Whether the run has lanes to lay out; else its one lane is the execution's own loop."""
-        return self.path is Path.GROUPED or (self.path is Path.PAGED and self.slices * max(self.shards, 1) > 1)
+        several = self.handed_over or self.slices * max(self.shards, 1) > 1
+        return self.path is Path.GROUPED or (self.path is Path.PAGED and several)
 
     @property
     def grant(self) -> str:
@@ -163,6 +166,7 @@ class Run:
             "Shards": self.shards,
             "Concurrency": self.concurrency,
             "PageBudget": self.page_budget,
+            "HandedOver": self.handed_over,
             "InLanes": self.in_lanes,
         }
 
@@ -195,6 +199,7 @@ class Run:
             shards=field_of(state, "Shards", int),
             concurrency=field_of(state, "Concurrency", int),
             page_budget=field_of(state, "PageBudget", int),
+            handed_over=field_of(state, "HandedOver", bool),
         )
 
 

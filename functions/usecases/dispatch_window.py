@@ -13,7 +13,7 @@ from functions.domain.plan import Composition, Plan, Settled, settle
 from functions.domain.run import Counts, Others, Path, Progress, Run
 from functions.domain.task import NewTask
 from functions.domain.values import Item
-from functions.usecases.attempt import Attempt, set_aside
+from functions.usecases.attempt import Attempt, hold_to_limit, set_aside
 from functions.usecases.dispatch_page import dispatch_page
 from functions.usecases.look_up import look_up
 from functions.usecases.ports import Dispatch, PlansOf
@@ -36,7 +36,7 @@ def dispatch_window(run: Run, progress: Progress, others: Others, dispatch: Disp
         TokenNotAdvancing, TooManyBadRecords, LeaseLost, ConfigurationError, TransientError: as named.
     """
     if dispatch.stop():
-        return _stopped(progress, [] if run.dry_run else list(_planned(run, dispatch)))
+        return replace(progress, stopped=True) if run.dry_run else _stopped(progress, list(_planned(run, dispatch)))
     if run.dry_run:
         if run.path is Path.PAGED:
             return _counted(run, progress, others, dispatch, deadline)
@@ -62,6 +62,7 @@ def _counted(run: Run, progress: Progress, others: Others, dispatch: Dispatch, d
         while following.has_more and not following.stopped:
             following = dispatch_page(run, following, others, dispatch, deadline)
         counts += following.totals
+        hold_to_limit(run, counts.set_aside)
         if following.stopped:
             return replace(progress, stopped=True, totals=counts)
     return replace(progress, has_more=False, totals=counts)

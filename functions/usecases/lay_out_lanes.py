@@ -12,6 +12,7 @@ from operator import add
 from typing import Any, Final
 
 from functions.domain.cursor import Token
+from functions.domain.errors import DispatchFailed
 from functions.domain.lane import FIRST_FOLD, FIRST_MERGE, LAYOUT, Step
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Others, Path, Progress, Run
@@ -61,10 +62,12 @@ def lay_out_lanes(run: Run, others: Others, dispatch: Dispatch, journal: Journal
 
     A grouped run's lanes come in steps: all its pages are staged; then it is decided once how they are merged; they are
     folded where they are many; and merged.  While the kill switch is on no lane is begun, and the run is stopped.
-    Lanes go one after the other if another run has left a task in doubt that may reach into several of them.
+    Lanes of pages go one after the other if another run has left a task in doubt that may reach into several of them;
+    merges need not, for a task lies in one bucket.
 
     Raises:
         TooManyBadRecords: all lanes together have set aside more than the run's limit.
+        DispatchFailed: what was merged is not what was staged.
         LeaseLost: the run no longer holds its window.
     """
     plans = _Plans(journal.outlines(run.lease_owner))
@@ -75,12 +78,14 @@ def lay_out_lanes(run: Run, others: Others, dispatch: Dispatch, journal: Journal
         how = plans.how_to_merge or _decide(run, plans, dispatch, deadline)
         left = _left(_folds(how, plans)) or _left(_merges(how, plans))
     if not left:
+        plans.check_merged()
         return Layout(Progress(has_more=False, totals=plans.totals), (), 1)
     first = replace(left[0][1], totals=plans.totals)
     if dispatch.stop():
         return Layout(replace(first, stopped=True), (), 1)
     left = _fitting(left)
-    one_by_one = len(left) == 1 or journal.in_doubt(run, others)
+    dispatching = any(step is Step.DISPATCH for step, _ in left)
+    one_by_one = len(left) == 1 or (dispatching and journal.in_doubt(run, others))
     return Layout(first, tuple(left), 1 if one_by_one else run.concurrency)
 
 
@@ -93,16 +98,28 @@ class _Plans(Reached):
         self.records = [0] * BUCKETS
         """Staged records of each bucket."""
         self.how_to_merge: Token | None = None
+        self._merged = 0
         super().__init__(plans)
 
     def take_in(self, plan: Plan) -> None:
         """Take in the next plan, and count what it has staged."""
         super().take_in(plan)
+        if FIRST_MERGE <= plan.lane < LAYOUT:
+            self._merged += plan.counts.waiting
         if plan.lane == LAYOUT:
             self.how_to_merge = plan.next_token
         elif plan.staged and plan.lane < FIRST_FOLD:
             self.staged += 1
             self.records = [*map(add, self.records, plan.staged.lines)]
+
+    def check_merged(self) -> None:
+        """See that every staged record was merged: nothing else would tell.
+
+        Raises:
+            DispatchFailed: it was not.
+        """
+        if self._merged != sum(self.records):
+            raise DispatchFailed(f"{sum(self.records)} records were staged, {self._merged} were merged")
 
 
 def _reading_step(run: Run) -> Step:

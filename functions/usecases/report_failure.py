@@ -28,19 +28,14 @@ def report_failure(
     redrives = int(execution.get("RedriveCount") or 0)
     if redrives > int(failure.run.get("Redrives", 0)):
         return {"Run": {**failure.run, "Redrives": redrives}, "Progress": dict(failure.progress)}
+    planned = "RunId" in failure.run
+    released = not planned or _done(lambda: leases.release(_owner(failure)))  # first: to count a large run takes long
     detail = {**failure.detail, **_chunks_done(failure, journal), "Execution": str(execution.get("Id", "unknown"))}
-    text = text_of(detail)
-    steps: dict[str, Callable[[], object]] = {
-        "notify": lambda: notifier.notify(subject_of(detail.get("WindowStart"), failure.error), text)
-    }
-    if "RunId" in failure.run:
-        steps = {
-            "record": lambda: journal.conclude(_owner(failure), FAILED, detail),
-            "release": lambda: leases.release(_owner(failure)),
-            **steps,
-        }
-    not_done = [name for name, step in steps.items() if not _done(step)]
-    raise failure.kind(json.dumps({**detail, "NotDone": not_done}))
+    recorded = not planned or _done(lambda: journal.conclude(_owner(failure), FAILED, detail))
+    subject, text = subject_of(detail.get("WindowStart"), failure.error), text_of(detail)
+    notified = _done(lambda: notifier.notify(subject, text))
+    steps = {"record": recorded, "release": released, "notify": notified}
+    raise failure.kind(json.dumps({**detail, "NotDone": [name for name, done in steps.items() if not done]}))
 
 
 def _chunks_done(failure: Failure, journal: Journal) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from functions.domain.run import Others, Path, Progress, Run
-from functions.domain.window import utc_text
+from functions.domain.window import parse_instant, utc_text
 from functions.usecases.ports import Holder, Journal, Leases
 from functions.usecases.progress import progress_of
+
+STAGED_DAYS: Final = 14
+"""A day less than the bucket's lifecycle keeps what a run has staged."""
 
 DISPATCHED = "Dispatched"
 """The outcome of a run that came to its end: nothing of it is left to go on with."""
@@ -52,17 +55,22 @@ def take_leases(run: Run, progress: Progress, leases: Leases, journal: Journal) 
         paged = run.path is Path.PAGED and not run.in_lanes
         progress = progress_of(journal.outlines(run.lease_owner)) if paged else Progress()
         run = replace(run, resume=False)
+    if run.path is Path.PAGED and not run.dry_run:
+        run = replace(run, handed_over=progress.page > run.page_budget)
     return Start(run, progress, None, journal.others(run))
 
 
 def _in_place_of_last(run: Run, journal: Journal) -> Run:
     """The window's last run under its own settings, but for what the input gave and the limit that holds now.
 
+    A grouped run is gone on with as long as what it staged is kept.
     On another path or in other lanes that were asked for, or with an index that is sharded anew, nothing can be gone on
     with: it is a new run, which skips what was dispatched.
     """
     last = journal.last_run(run.window)
     if last is None or last.outcome == DISPATCHED:
+        return run
+    if last.path == Path.GROUPED and _days_between(last.started_at, run.started_at) >= STAGED_DAYS:
         return run
     path = Path(last.path)
     otherwise = {
@@ -81,3 +89,7 @@ def _in_place_of_last(run: Run, journal: Journal) -> Run:
         page_size=run.page_size if "PageSize" in run.given else last.page_size,
         slices=last.slices,
     )
+
+
+def _days_between(earlier: str, later: str) -> int:
+    return (parse_instant(later).seconds - parse_instant(earlier).seconds) // (24 * 3600)

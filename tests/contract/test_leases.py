@@ -449,6 +449,6 @@ def test_sixteen_lanes_that_renew_together_all_hold_their_run(ledger: DynamoLedg
 def test_a_ledger_that_is_busy_or_silent_is_a_transient_error(
     ledger: DynamoLedger, step: Step, operation: str, use: Callable[[DynamoLedger], object]
 ) -> None:
-    stage(ledger.table.client, operation, [step] * 3)
+    stage(ledger.table.client, operation, [step] * 20)
     with pytest.raises(TransientError):
         use(ledger)

@@ -44,7 +44,7 @@ def test_slices_are_executions_of_their_own_and_one_run(walk: Walk, account: Acc
 
     assert_dispatched_once(execution, account)
     assert execution.output["Pages"] == 16
-    assert steps(execution) == [*ROUND, "Dispatch lanes", *["Dispatch lane"] * 12, *ROUND]
+    assert steps(execution) == [*ROUND, "Dispatch lanes", *["Dispatch lane", "Note lane"] * 12, *ROUND]
     assert [lane.context["Input"]["Step"] for lane in walk.lanes] == ["dispatch"] * 12
     assert [lane.output["Page"] - 1 for lane in walk.lanes] == [5, *[1] * 11]
 
@@ -54,7 +54,7 @@ def test_whole_hour_groups_are_staged_and_then_merged(walk: Walk, account: Accou
 
     assert_dispatched_once(execution, account)
     assert [lane.context["Input"]["Step"] for lane in walk.lanes] == ["stage", "merge"]
-    assert steps(execution) == [*ROUND, "Dispatch lanes", "Dispatch lane"] * 2 + ROUND
+    assert steps(execution) == [*ROUND, "Dispatch lanes", "Dispatch lane", "Note lane"] * 2 + ROUND
 
 
 @whichever_way
@@ -137,7 +137,7 @@ def test_a_run_whose_lane_failed_is_redriven_and_its_lanes_go_on(walk: Walk, acc
 
 @pytest.mark.parametrize("given", [SLICED, GROUPED], ids=["slices", "whole-hour groups"])
 def test_an_execution_that_was_cut_off_in_a_lane_can_be_redriven(walk: Walk, account: Account, given: State) -> None:
-    """Redriven, it begins the lane under the same name, is refused, and lays its lanes out anew."""
+    """Redriven, it begins the lane under the same name, which has ended, and lays its lanes out anew."""
     walk.calls.follow(nth("SendMessageBatch", 1), lambda _: walk.stop("cut-off"))
     cut_off = walk.run(given, "cut-off")
     assert cut_off.status == "ABORTED"
@@ -146,7 +146,7 @@ def test_an_execution_that_was_cut_off_in_a_lane_can_be_redriven(walk: Walk, acc
 
     execution = walk.redrive(cut_off)
 
-    assert execution.visited[:4] == ["Dispatch lanes", "Dispatch lane", "Report failure", "Run planned?"]
+    assert execution.visited[:3] == ["Dispatch lanes", "Dispatch lane", "Note lane"]
     assert_dispatched_once(execution, account)
 
 
@@ -159,6 +159,30 @@ def test_a_run_that_the_kill_switch_stops_in_a_lane_ends_stopped(walk: Walk, acc
     assert [lane.output["Stopped"] for lane in walk.lanes] == [True] * 12
     account.flag("Stop", "false")
     assert_dispatched_once(walk.run({"ExecuteTime": TIME, "Resume": True}), account)
+
+
+def test_a_lane_that_has_ended_before_its_start_was_answered_does_not_fail_the_run(
+    walk: Walk, account: Account
+) -> None:
+    walk.refused_starts += ["ExecutionAlreadyExists"]
+
+    execution = walk.run(GROUPED)
+
+    assert_dispatched_once(execution, account)
+
+
+def test_a_redriven_run_that_had_handed_over_does_not_begin_its_own_loop_again(walk: Walk, account: Account) -> None:
+    """Its history could not hold as many pages again."""
+    walk.set("PAGE_BUDGET", "2")
+    paged = {"ExecuteTime": TIME, "PaginationEnabled": True, "PageSize": 1}
+    walk.calls.stage(Fault.FORBIDDEN, nth("PutObject", 4))
+    failed = walk.run(paged)
+    assert failed.status == "FAILED"
+
+    execution = walk.redrive(failed)
+
+    assert "Dispatch page" not in execution.visited
+    assert_dispatched_once(execution, account)
 
 
 def test_a_start_that_is_refused_for_the_time_being_is_made_again(walk: Walk, account: Account) -> None:

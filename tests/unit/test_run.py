@@ -113,6 +113,7 @@ def test_the_state_has_the_contract_s_names() -> None:
         "Shards": 0,
         "Concurrency": 1,
         "PageBudget": 2000,
+        "HandedOver": False,
         "InLanes": False,
     }
     assert Progress().to_state() == {
