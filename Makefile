@@ -15,10 +15,10 @@ NODE_PACKAGES := node_modules/.installed-$(shell cksum < package-lock.json | tr 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help run up stop find test check crash-test soak setup synth deploy destroy bench-memory bench-scale bundle-local bundle-aws
+.PHONY: help run up stop find test check crash-test soak setup synth deploy destroy bench-memory bench-scale bench-reconcile schemas bundle-local bundle-aws
 
 help: ## list the commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "make %-13s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "make %-15s %s\n", $$1, $$2 }'
 
 run: bundle-local $(NODE_PACKAGES) ## start and deploy, dispatch the worked example and a generated hour, show what came of it
 	@$(BIN)/python -m tools.demo
@@ -54,8 +54,9 @@ deploy: bundle-aws $(NODE_PACKAGES) ## deploy to the AWS account of your profile
 destroy: bundle-aws $(NODE_PACKAGES) ## remove what `make deploy` made, data included
 	@$(CDK) destroy $(SANDBOX)
 
-crash-test: $(PACKAGES) ## let every AWS call of a run go wrong in every way, and go on from there
+crash-test: $(PACKAGES) ## let every AWS call of a run and of a worker go wrong in every way, and go on from there
 	@$(BIN)/python -m tests.crash points
+	@$(BIN)/python -m tests.crash worker
 
 soak: $(PACKAGES) ## dispatch through 2,000 random schedules of faults, changes and rival runs
 	@$(BIN)/python -m tests.crash soak
@@ -65,6 +66,12 @@ bench-memory: $(PACKAGES) ## measure the memory of the full path and of the page
 
 bench-scale: $(PACKAGES) ## measure the memory, speed and cost of hours of many bookings, grouped as a whole
 	@$(BIN)/python -m benchmarks.scale
+
+bench-reconcile: $(PACKAGES) ## measure the memory, speed and calls of a reconcile of 500,000 bookings
+	@$(BIN)/python -m benchmarks.reconcile
+
+schemas: $(PACKAGES) ## write the JSON Schemas of tasks and their objects, from the models that the worker reads them with
+	@$(BIN)/python -m tools.schemas
 
 bundle-local: $(PACKAGES)
 	@$(BIN)/python -m tools.bundle local

@@ -3,6 +3,7 @@
 Other context settings (see `infra/stage.py`): `bookingTableName`, `bookingIndexName`, `bookingKeyAttributes`
 import a bookings table; `bookingDateAttribute`, `bookingShards` say what its index is partitioned by;
 `laneConcurrency`, `pageBudget` bound what runs side by side and how long one execution goes on;
+`stillWaitingHours` says when a reconcile calls a dispatched booking one that waits too long;
 `taskExpiryDays` gives the tasks' objects an age; `tracing` traces executions.
 """
 

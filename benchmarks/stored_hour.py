@@ -145,10 +145,14 @@ class StoredAws(GeneratedAws):
             "GetItem": self._get_item,
         }
         answer = own[operation](request) if operation in own else super().respond(operation, request)
+        self.count_call(operation, time.thread_time() - begun)
+        return answer
+
+    def count_call(self, operation: str, seconds: float) -> None:
+        """Count a call that was answered, and what it took to answer it."""
         with self._lock:
             self.calls[operation] += 1
-            self.cpu += time.thread_time() - begun
-        return answer
+            self.cpu += seconds
 
     def write_seen(self) -> str:
         """Keep in how many tasks each booking is; the file's path."""

@@ -46,14 +46,36 @@ class StagingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class DispatchSettings:
-    """Of the functions that read bookings or dispatch them."""
+class BookingSettings:
+    """Of the functions that read bookings."""
 
     booking_table_name: str
     booking_index_name: str
     booking_key_attributes: tuple[str, ...]
     booking_date_attribute: str
     booking_shards: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileSettings:
+    """Of the function that plans a reconcile."""
+
+    booking_shards: int
+    still_waiting_hours: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings:
+    """Of the function that writes a reconcile's report."""
+
+    stack_name: str
+    booking_key_attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchSettings(BookingSettings):
+    """Of the functions that read bookings or dispatch them."""
+
     task_data_bucket_name: str
     point_task_queue_url: str
     coupon_task_queue_url: str

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from aws_cdk import Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
@@ -33,6 +34,8 @@ ADD_PLAN: Final = ("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dyna
 KEEP_PLANS: Final = (*ADD_PLAN, *SEE_PLANS)
 ASK_FOR_PLAN: Final = ("dynamodb:GetItem",)
 """A page's; the chunks of a whole window are listed."""
+READ_TASKS: Final = ("dynamodb:BatchGetItem",)
+RECORD_PIECE: Final = ("dynamodb:GetItem", "dynamodb:PutItem")
 
 
 class Objects(NamedTuple):
@@ -43,6 +46,8 @@ class Objects(NamedTuple):
     """Written, and in parts where they are large: an upload in parts that failed is aborted."""
     read: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
+    listed: bool = False
+    """By all their keys: none says more than a date, an hour and a hash."""
 
 
 class Dispatching(NamedTuple):
@@ -125,6 +130,55 @@ DISPATCHING: Final = (
 )
 
 
+class Reconciling(NamedTuple):
+    """A function that does a reconcile's pieces."""
+
+    name: str
+    module: str
+    ledger: tuple[str, ...]
+    objects: Objects
+    reads_bookings: bool
+    description: str
+
+
+STAGED: Final = Objects(streamed=("staging/",))
+
+RECONCILING: Final = (
+    Reconciling(
+        "ReadBookings",
+        "read_bookings",
+        RECORD_PIECE,
+        STAGED,
+        reads_bookings=True,
+        description="Reads pages of bookings for a reconcile.",
+    ),
+    Reconciling(
+        "ReadObjects",
+        "read_objects",
+        RECORD_PIECE,
+        STAGED._replace(listed=True),
+        reads_bookings=False,
+        description="Lists a window's task data for a reconcile.",
+    ),
+    Reconciling(
+        "ReadPlans",
+        "read_plans",
+        RECORD_PIECE + SEE_PLANS + READ_TASKS,
+        STAGED._replace(read=("plans/",)),
+        reads_bookings=False,
+        description="Reads a window's plans for a reconcile.",
+    ),
+    Reconciling(
+        "CompareRecords",
+        "compare_records",
+        RECORD_PIECE + SEE_PLANS,
+        STAGED._replace(read=("staging/",)),
+        reads_bookings=False,
+        description="Compares bookings, plans and task data.",
+    ),
+)
+
+
 class Functions(Construct):
     """Every function, each with the variables it reads and the rights it uses, and no other."""
 
@@ -188,17 +242,22 @@ class Functions(Construct):
             if environment is tidying:
                 _allow_objects(function, storage.task_data, Objects(deleted=("staging/",)))
 
-        dispatch = ledger | {
+        bookings = {
             "BOOKING_TABLE_NAME": storage.bookings.table.table_name,
             "BOOKING_INDEX_NAME": storage.bookings.index_name,
             "BOOKING_KEY_ATTRIBUTES": json.dumps(storage.bookings.key_attributes),
             "BOOKING_DATE_ATTRIBUTE": storage.bookings.date_attribute,
             "BOOKING_SHARDS": str(storage.bookings.shards),
-            "TASK_DATA_BUCKET_NAME": storage.task_data.bucket_name,
-            "POINT_TASK_QUEUE_URL": queues.point.queue.queue_url,
-            "COUPON_TASK_QUEUE_URL": queues.coupon.queue.queue_url,
-            "STOP_PARAMETER": parameters.stop.parameter_name,
         }
+        dispatch = (
+            bookings
+            | tidying
+            | {
+                "POINT_TASK_QUEUE_URL": queues.point.queue.queue_url,
+                "COUPON_TASK_QUEUE_URL": queues.coupon.queue.queue_url,
+                "STOP_PARAMETER": parameters.stop.parameter_name,
+            }
+        )
         for one in DISPATCHING:
             function = self._function(one.name, one.module, one.size, dispatch, one.description)
             function.allow(one.ledger, [storage.ledger.table_arn])
@@ -209,6 +268,31 @@ class Functions(Construct):
             if one.sends:
                 function.allow(["sqs:SendMessage"], queues.arns)
 
+        self._reconcile(storage, bookings, tidying)
+
+    def _reconcile(self, storage: Storage, bookings: Mapping[str, str], tidying: Mapping[str, str]) -> None:
+        """Add the functions that compare: they read what the others wrote, and write nothing of theirs."""
+        planning = {
+            "BOOKING_SHARDS": str(storage.bookings.shards),
+            "STILL_WAITING_HOURS": str(self._stage.still_waiting_hours),
+        }
+        self._function("PlanReconcile", "plan_reconcile", SMALL, planning, "Fixes which window is reconciled.")
+        for one in RECONCILING:
+            environment = {**tidying, **(bookings if one.reads_bookings else {})}
+            function = self._function(one.name, one.module, PAGE, environment, one.description)
+            function.allow(one.ledger, [storage.ledger.table_arn])
+            _allow_objects(function, storage.task_data, one.objects)
+            if one.reads_bookings:
+                function.allow(["dynamodb:Query"], [storage.bookings.index_arn])
+        reporting = {
+            **tidying,
+            "STACK_NAME": Stack.of(self).stack_name,
+            "BOOKING_KEY_ATTRIBUTES": bookings["BOOKING_KEY_ATTRIBUTES"],
+        }
+        report = self._function("WriteReport", "write_report", PAGE, reporting, "Writes a reconcile's report.")
+        report.allow(SEE_PLANS, [storage.ledger.table_arn])
+        _allow_objects(report, storage.task_data, Objects(streamed=("reports/",), read=("staging/",)))
+
     def _function(
         self, name: str, module: str, size: Size, environment: Mapping[str, str], description: str
     ) -> LambdaFunction:
@@ -217,7 +301,7 @@ class Functions(Construct):
             name,
             stage=self._stage,
             code=self._code,
-            module=module,
+            module=f"handlers.{module}",
             description=description,
             size=size,
             environment=environment,
@@ -227,6 +311,8 @@ class Functions(Construct):
 
 
 def _allow_objects(function: LambdaFunction, bucket: s3.Bucket, objects: Objects) -> None:
+    if objects.listed:
+        function.allow(["s3:ListBucket"], [bucket.bucket_arn])
     for action, prefixes in (
         ("s3:PutObject", objects.written + objects.streamed),
         ("s3:AbortMultipartUpload", objects.streamed),

@@ -44,7 +44,10 @@ class BundleCode:
 
 
 class LambdaFunction(Construct):
-    """A function of the bundle with its own role and its own log, which is all that it may write at first."""
+    """A function of the bundle with its own role and its own log, which is all that it may write at first.
+
+    `module` is the handler's, below `functions`.
+    """
 
     def __init__(  # noqa: PLR0913 -- a construct's properties are keywords
         self,
@@ -68,7 +71,7 @@ class LambdaFunction(Construct):
             code=code.code,
             runtime=code.runtime,
             architecture=code.architecture,
-            handler=f"functions.handlers.{module}.handler",
+            handler=f"functions.{module}.handler",
             description=description,
             timeout=Duration.seconds(size.seconds),
             memory_size=size.memory_mb,

@@ -6,12 +6,13 @@ from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.domain.budget import QUEUE_VISIBILITY_SECONDS
 from infra.stage import Stage
 
 MESSAGE_BYTES: Final = 262_144
 """A task is a pointer of a few kilobytes.  Set here since SQS's own default has changed once."""
 RETENTION: Final = Duration.days(14)
-VISIBILITY: Final = Duration.minutes(5)
+VISIBILITY: Final = Duration.seconds(QUEUE_VISIBILITY_SECONDS)
 RECEIVES: Final = 5
 """After so many, a task counts as one that cannot be granted."""
 

@@ -1,4 +1,4 @@
-"""The hourly start."""
+"""The hourly starts."""
 
 from typing import Final
 
@@ -11,8 +11,10 @@ from constructs import Construct
 from infra.dead_letters import dead_letter_queue
 from infra.stage import Stage
 
-MINUTE: Final = 1
+DISPATCH_MINUTE: Final = 1
 """After the hour: bookings of its last seconds have had time to reach the index."""
+RECONCILE_MINUTE: Final = 30
+"""When an hour's run has usually ended, and long before the next one begins."""
 RETRIED_FOR: Final = Duration.hours(1)
 """Then somebody is told.  A late start is no wrong start, since the input holds the scheduled time."""
 ATTEMPTS: Final = 185
@@ -20,19 +22,29 @@ ATTEMPTS: Final = 185
 
 
 class HourlySchedule(Construct):
-    """Starts the machine every hour of UTC: a zone with summer time would skip one and repeat another.
+    """Starts a machine every hour for the hour before.
 
-    A start that could not be made lies in `dead_letters` with the input to repeat it by hand.
+    In UTC: a zone with summer time would skip an hour and repeat another.  A start that could not be made lies in
+    `dead_letters` with the input to repeat it by hand.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, state_machine: sfn.StateMachine) -> None:
+    def __init__(  # noqa: PLR0913 -- a construct's properties are keywords
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        state_machine: sfn.StateMachine,
+        minute: int,
+        description: str,
+    ) -> None:
         super().__init__(scope, construct_id)
         self.dead_letters = dead_letter_queue(self, stage=stage)
         self.schedule = scheduler.Schedule(
             self,
             "Hourly",
-            description="Dispatches the bookings of the hour before.",
-            schedule=scheduler.ScheduleExpression.cron(minute=str(MINUTE), time_zone=TimeZone.of("UTC")),
+            description=description,
+            schedule=scheduler.ScheduleExpression.cron(minute=str(minute), time_zone=TimeZone.of("UTC")),
             time_window=scheduler.TimeWindow.off(),
             target=targets.StepFunctionsStartExecution(
                 state_machine,

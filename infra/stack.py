@@ -11,10 +11,11 @@ from infra.functions import Functions
 from infra.monitoring import Monitoring
 from infra.parameters import RunParameters
 from infra.queues import TaskQueues
-from infra.schedule import HourlySchedule
+from infra.schedule import DISPATCH_MINUTE, RECONCILE_MINUTE, HourlySchedule
 from infra.stage import Stage
 from infra.storage import Storage
 from infra.watch import ExecutionWatch
+from infra.worker import Worker
 from infra.workflow import Workflow
 
 
@@ -50,16 +51,33 @@ class DispatcherStack(Stack):
             state_machine=workflow.state_machine,
             recorder=functions.by_name["RecordEnd"],
         )
-        schedule = HourlySchedule(self, "Schedule", stage=stage, state_machine=workflow.state_machine)
+        schedule = HourlySchedule(
+            self,
+            "Schedule",
+            stage=stage,
+            state_machine=workflow.state_machine,
+            minute=DISPATCH_MINUTE,
+            description="Dispatches the bookings of the hour before.",
+        )
+        reconciles = HourlySchedule(
+            self,
+            "ReconcileSchedule",
+            stage=stage,
+            state_machine=workflow.reconcile_machine,
+            minute=RECONCILE_MINUTE,
+            description="Compares the bookings of the hour before with what was dispatched of them.",
+        )
         Monitoring(
             self,
             "Monitoring",
             topic=alarms,
             state_machine=workflow.state_machine,
+            reconcile_machine=workflow.reconcile_machine,
             dead_letters={
                 "PointTasks": queues.point.dead_letters,
                 "CouponTasks": queues.coupon.dead_letters,
                 "Schedule": schedule.dead_letters,
+                "ReconcileSchedule": reconciles.dead_letters,
                 "Watch": watch.dead_letters,
             },
         )
@@ -67,6 +85,7 @@ class DispatcherStack(Stack):
         outputs = {
             "DispatchStateMachineArn": workflow.state_machine.state_machine_arn,
             "LaneStateMachineArn": workflow.lane_machine.state_machine_arn,
+            "ReconcileStateMachineArn": workflow.reconcile_machine.state_machine_arn,
             "BookingTableName": storage.bookings.table.table_name,
             "BookingIndexName": storage.bookings.index_name,
             "BookingDateAttribute": storage.bookings.date_attribute,
@@ -86,5 +105,11 @@ class DispatcherStack(Stack):
             "ScheduleDeadLetterQueueUrl": schedule.dead_letters.queue_url,
             "AlarmTopicArn": alarms.topic_arn,
         }
+        if stage.deploys_worker:
+            worker = Worker(self, "Worker", stage=stage, bundle=bundle, storage=storage, queues=queues)
+            outputs |= {
+                "GrantTableName": worker.grants.table_name,
+                "WorkerFunctionName": worker.function.function_name,
+            }
         for key, value in outputs.items():
             CfnOutput(self, key, value=value)

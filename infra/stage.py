@@ -17,6 +17,9 @@ LEAST_TASK_EXPIRY_DAYS: Final = 214
 DEFAULT_LANE_CONCURRENCY: Final = 8
 MAX_LANE_CONCURRENCY: Final = 40
 """So many iterations of a Map that is no distributed one run side by side."""
+DEFAULT_STILL_WAITING_HOURS: Final = 24
+MAX_STILL_WAITING_HOURS: Final = 2400
+"""A hundred days: half as long as the ledger keeps plans."""
 MAX_PAGE_BUDGET: Final = 3000
 """At seven events a page they leave room for retries in an execution's history of 25,000."""
 
@@ -49,6 +52,10 @@ class Stage:
     """The schedule is enabled; else it stands there disabled."""
     pagination_enabled: bool
     """First value of the parameter.  The default of the product is the full read."""
+    works: bool = False
+    """The reference worker is deployed.  It writes bookings, so it never is beside a table that the platform owns."""
+    works_unasked: bool = False
+    """It takes tasks as they come; else it stands there switched off, and tasks stay to be looked at."""
     traced: bool = False
     """Executions are traced by X-Ray."""
     task_expiry_days: int | None = None
@@ -63,6 +70,13 @@ class Stage:
     """At most so many lanes of a run are worked on side by side."""
     page_budget: int = DEFAULT_PAGE_BUDGET
     """After so many pages the next execution goes on."""
+    still_waiting_hours: int = DEFAULT_STILL_WAITING_HOURS
+    """A record that waits so long after its dispatch is a difference of a reconcile."""
+
+    @property
+    def deploys_worker(self) -> bool:
+        """Whether the reference worker is deployed: only beside a bookings table of the stack's own making."""
+        return self.works and self.existing_bookings is None
 
     @property
     def removal_policy(self) -> RemovalPolicy:
@@ -90,6 +104,9 @@ class Stage:
                 "laneConcurrency", setting, DEFAULT_LANE_CONCURRENCY, range(1, MAX_LANE_CONCURRENCY + 1)
             ),
             page_budget=_number("pageBudget", setting, DEFAULT_PAGE_BUDGET, range(1, MAX_PAGE_BUDGET + 1)),
+            still_waiting_hours=_number(
+                "stillWaitingHours", setting, DEFAULT_STILL_WAITING_HOURS, range(1, MAX_STILL_WAITING_HOURS + 1)
+            ),
         )
         if stage.keeps_data and stage.existing_bookings is None:
             # A table made here would stay empty, and every hour would be dispatched as "nothing to do".
@@ -107,6 +124,7 @@ STAGES: Final = {
             empties_bucket=False,  # the embedded AWS cannot run that resource, and deletes full buckets
             runs_hourly=False,  # a run that nobody started would disturb whoever is looking
             pagination_enabled=True,
+            works=True,
         ),
         Stage(
             name="Sandbox",
@@ -115,6 +133,8 @@ STAGES: Final = {
             empties_bucket=True,
             runs_hourly=True,
             pagination_enabled=True,
+            works=True,
+            works_unasked=True,
         ),
         Stage(
             name="Production",

@@ -19,6 +19,7 @@ STAGING_DAYS: Final = 15
 """A failed execution can be redriven for 14 days, and then reads what it staged."""
 PLAN_BODY_DAYS: Final = 400
 """Far longer than the ledger's rows live: a row must never point at a body that is gone."""
+REPORT_DAYS: Final = 400
 MULTIPART_DAYS: Final = 7
 
 
@@ -128,6 +129,7 @@ def _lifecycle(stage: Stage) -> list[s3.LifecycleRule]:
     rules = [
         s3.LifecycleRule(id="Staging", prefix="staging/", expiration=Duration.days(STAGING_DAYS)),
         s3.LifecycleRule(id="PlanBodies", prefix="plans/", expiration=Duration.days(PLAN_BODY_DAYS)),
+        s3.LifecycleRule(id="Reports", prefix="reports/", expiration=Duration.days(REPORT_DAYS)),
         s3.LifecycleRule(id="Uploads", abort_incomplete_multipart_upload_after=Duration.days(MULTIPART_DAYS)),
     ]
     if stage.task_expiry_days:

@@ -1,4 +1,4 @@
-"""The two state machines, each from its definition file: of a run, and of a run's lanes."""
+"""The state machines, each from its definition file: of a run, of a run's lanes, and of a reconcile."""
 
 import re
 from collections.abc import Mapping
@@ -49,6 +49,7 @@ class Workflow(Construct):
             "Dispatch", "Log", definitions / "dispatch.asl.json", {LANE_MACHINE: self.lane_machine.state_machine_arn}
         )
         self._let_start_lanes()
+        self.reconcile_machine = self._machine("Reconcile", "ReconcileLog", definitions / "reconcile.asl.json")
 
     def _machine(
         self, construct_id: str, log_id: str, definition: Path, others: Mapping[str, str] | None = None

@@ -97,6 +97,26 @@ class Application:
         machine = self.deployment.outputs["DispatchStateMachineArn"]
         return self.stepfunctions.start_execution(stateMachineArn=machine, input=json.dumps(run_input))["executionArn"]
 
+    def reconcile(self, run_input: dict[str, Any]) -> Summary:
+        """Compare a window's bookings with what was dispatched of them; the output.
+
+        Raises:
+            RunFailedError: the execution fails, or runs on for too long.
+        """
+        started = self.stepfunctions.start_execution(
+            stateMachineArn=self.deployment.outputs["ReconcileStateMachineArn"], input=json.dumps(run_input)
+        )
+        deadline = time.monotonic() + RUN_SECONDS
+        while time.monotonic() < deadline:
+            described = self.stepfunctions.describe_execution(executionArn=started["executionArn"])
+            if described["status"] == "SUCCEEDED":
+                output: Summary = json.loads(described["output"])
+                return output
+            if described["status"] != "RUNNING":
+                raise RunFailedError(failure_text(described, self.deployment))
+            time.sleep(POLL_SECONDS)
+        raise RunFailedError(f"{started['executionArn']} was not done after {RUN_SECONDS:.0f} s")
+
     def running(self) -> list[str]:
         """The executions that have not ended."""
         machine = self.deployment.outputs["DispatchStateMachineArn"]

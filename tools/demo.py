@@ -6,7 +6,7 @@ It can be run again: what was dispatched before is counted as such, and makes no
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -17,8 +17,9 @@ from tools.deployment import DeploymentError
 from tools.emulator.instance import EmulatorError
 from tools.filelock import LockedError
 from tools.local import up
-from tools.samples import Sample, generated_hour, worked_example
-from tools.seed import put
+from tools.samples import Sample, generated_hour, small_hour, worked_example
+from tools.seed import put, put_new
+from tools.worker import NotDrainedError, Worker
 from tools.workspace import Workspace
 
 LABELS: Final = {
@@ -52,7 +53,7 @@ def main() -> int:
     """Run the demonstration; the exit code says whether everything came out as it must."""
     try:
         demonstrate(Application(up(Workspace.chosen())))
-    except (DeploymentError, EmulatorError, LockedError, RunFailedError, WrongCountError) as error:
+    except (DeploymentError, EmulatorError, LockedError, NotDrainedError, RunFailedError, WrongCountError) as error:
         print(f"\nmake run: {error}", file=sys.stderr)
         return 1
     return 0
@@ -65,6 +66,8 @@ def demonstrate(application: Application) -> None:
         RunFailedError: an execution failed.
         WrongCountError: counts do not add up.
     """
+    for line in circle(application):
+        print(line, flush=True)
     samples = (worked_example(), generated_hour())
     executions, summaries = zip(*(dispatch(application, sample) for sample in samples), strict=True)
     print(f"\n{table([sample.title for sample in samples], summaries)}")
@@ -73,6 +76,52 @@ def demonstrate(application: Application) -> None:
     print(f"\n{example(application, samples[0].window_start)}")
     print(f"\n{places(application)}")
     print(f"\n{next_commands(application, samples[0], executions[0])}")
+
+
+def circle(application: Application) -> Iterator[str]:
+    """A small hour all the way: booked, dispatched, granted by the worker, reconciled; what came of each step.
+
+    The worker takes whatever stands on the queues, so it is switched on only for what this hour put there.
+
+    Raises:
+        RunFailedError: an execution failed.
+        NotDrainedError: the worker did not come to the end of its tasks.
+        WrongCountError: a booking was not granted once, or the reconcile found a difference.
+    """
+    sample, worker = small_hour(), Worker(application)
+    yield f"\n{sample.title}: {len(sample.bookings)} bookings, each booked, dispatched, granted and reconciled"
+    alone = worker.is_idle()
+    put_new(
+        application.dynamodb,
+        application.deployment.outputs["BookingTableName"],
+        sample.bookings,
+        application.partitions,
+    )
+    summary = application.follow(application.start(sample.input), lambda *_: None)
+    now, before = summary["Dispatched"], summary["AlreadyDispatched"]
+    yield f"  dispatched: {now} now, {before} before, in {summary['Tasks']} tasks"
+    if alone:
+        with worker.working():
+            worker.drain()
+        granted = _granted(worker, sample)
+        yield f"  granted:    {granted} of {len(sample.bookings)} by the worker, each once"
+        if granted != len(sample.bookings):
+            raise WrongCountError(
+                f"{sample.title}: {granted} bookings were granted, {len(sample.bookings)} were booked"
+            )
+    else:
+        yield "  granted:    the worker stays off, for tasks of other hours stand on the queues to be looked at"
+    found = application.reconcile(sample.input)
+    counts = ", ".join(f"{name} {count}" for name, count in found["Counts"].items() if count) or "no difference"
+    yield f"  reconciled: {found['Outcome']}, {found['DispatchedRecords']} of {found['Bookings']} dispatched, {counts}"
+    if (found["Outcome"], found["DispatchedRecords"]) != ("Clean", len(sample.bookings)):
+        raise WrongCountError(f"{sample.title}: the reconcile says {found}")
+
+
+def _granted(worker: Worker, sample: Sample) -> int:
+    """How many of the sample's bookings were granted; a booking that was granted twice counts twice."""
+    booked = {booking["RecordId"]["S"] for booking in sample.bookings}
+    return sum(json.loads(row["RecordKey"]["S"])["RecordId"] in booked for row in worker.grants())
 
 
 def dispatch(application: Application, sample: Sample) -> tuple[str, Summary]:

@@ -64,6 +64,32 @@ def worked_example() -> Sample:
     )
 
 
+def small_hour() -> Sample:
+    """Forty bookings of 2026-09-19 12:00 to 13:00 UTC in ten groups, all of which can be granted."""
+    bookings = tuple(
+        _booking(
+            f"C{number:02}",
+            (1001, 2101 + number % 10, 3001),
+            BookingDateUTC="2026-09-19",
+            BookingTimeUTC=f"12:{number:02}:00Z",
+            RewardStatus="WaitToReward",
+            RewardType="ECoupon" if number % 5 == 0 else "Point",
+            OrderTime=f"2026-09-19T11:{59 - number}:00Z",
+        )
+        for number in range(40)
+    )
+    return Sample(
+        title="The whole circle",
+        input={"ExecuteTime": "2026-09-19T13:01:10Z"},
+        window_start="2026-09-19T12:00:00Z",
+        bookings=bookings,
+        evaluated=40,
+        waiting=40,
+        set_aside=0,
+        tasks=10,
+    )
+
+
 def generated_hour() -> Sample:
     """Ten thousand bookings of 2026-09-18 09:00 to 10:00 UTC in about three thousand groups, the same every time.
 

@@ -4,6 +4,7 @@ import hashlib
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -85,6 +86,26 @@ def put(dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item], partitio
         check(booking)
     for start in range(0, len(bookings), BATCH_SIZE):
         _write(dynamodb, table, map(partitions.holding, bookings[start : start + BATCH_SIZE]))
+
+
+def put_new(
+    dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item], partitions: Partitions = _UNSHARDED
+) -> None:
+    """Write those bookings whose `RecordId` is not there yet; whatever became of the others stays as it is.
+
+    Raises:
+        InvalidBookingError: a booking is refused; none is written.
+    """
+    for booking in bookings:
+        check(booking)
+    for booking in bookings:
+        with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
+            dynamodb.put_item(
+                TableName=table,
+                Item=partitions.holding(booking),
+                ConditionExpression="attribute_not_exists(#key)",
+                ExpressionAttributeNames={"#key": "RecordId"},
+            )
 
 
 def _write(dynamodb: DynamoDBClient, table: str, batch: Iterable[Item]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from functions.adapters.clients import translated
 from functions.adapters.ledger_table import (
     PLAN_ROW,
+    Filter,
     LedgerTable,
     Row,
     Write,
@@ -47,8 +48,8 @@ class DynamoJournal:
 
     def last_run(self, window: Window) -> JournalEntry | None:
         """See `Journal.last_run`; run ids begin with the time of their start, so the last row is the latest run."""
-        rows = [*self.table.query(runs_partition(window), RUN)]
-        return _entry(rows[-1]) if rows else None
+        runs = runs_of(self.table, window)
+        return runs[-1] if runs else None
 
     def outlines(self, owner: LeaseOwner) -> Iterator[Plan]:
         """See `Journal.outlines`."""
@@ -69,9 +70,7 @@ class DynamoJournal:
             for _ in self.table.query(
                 plans_partition(of_window, run_id),
                 PLAN_ROW,
-                "#finished = :false",
-                {"#finished": "Finished"},
-                {":false": {"BOOL": False}},
+                Filter("#finished = :false", {"#finished": "Finished"}, {":false": {"BOOL": False}}),
             )
         )
 
@@ -129,6 +128,11 @@ def _carried(found: list[str]) -> RunIds:
 def run_ids(table: LedgerTable, window: Window) -> list[str]:
     """The runs of a window that ever held it, by start time."""
     return [row["Sk"]["S"].removeprefix(RUN) for row in table.query(runs_partition(window), RUN)]
+
+
+def runs_of(table: LedgerTable, window: Window) -> list[JournalEntry]:
+    """The same, with what is known of each."""
+    return [_entry(row) for row in table.query(runs_partition(window), RUN)]
 
 
 def started(table: LedgerTable, run: Run) -> Iterator[Write]:

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from functions.adapters import plan_codec
 from functions.adapters.clients import translated
-from functions.adapters.journal import run_ids
+from functions.adapters.journal import run_ids, runs_of
 from functions.adapters.leases import DynamoLeases
 from functions.adapters.ledger_table import (
     PLAN_ROW,
+    Filter,
     Row,
     Write,
     edge_key,
@@ -28,10 +29,12 @@ from functions.adapters.task_data import S3TaskData
 from functions.domain.errors import ConfigurationError, LeaseLost
 from functions.domain.lane import FIRST_FOLD
 from functions.domain.plan import Plan
+from functions.domain.reconcile import DatedPlan
 from functions.domain.run import Run
 from functions.domain.staging import StagedObject, bucket_of, pack
 from functions.domain.versions import first_and_last
-from functions.usecases.ports import Lease, PlansOf
+from functions.domain.window import Window
+from functions.usecases.ports import JournalEntry, Lease, PlansOf, Span
 
 MAX_BODY_BYTES: Final = 350_000
 """DynamoDB takes items of 400 KB; the tasks of a larger plan become an object."""
@@ -72,6 +75,19 @@ class DynamoLedger(DynamoLeases):
         )
         while batch := list(islice(rows, _KEYS_A_BATCH)):
             yield from self._with_tasks(batch)
+
+    def runs_of(self, window: Window) -> list[JournalEntry]:
+        """See `Plans.runs_of`."""
+        return runs_of(self.table, window)
+
+    def dated(self, window: Window, run_id: str, span: Span, after: tuple[int, int] | None) -> Iterator[DatedPlan]:
+        """See `Plans.dated`: a query, and for each batch of its rows one read of their tasks."""
+        partition = plans_partition(window, run_id)
+        start = key(partition, f"{PLAN_ROW}{plan_name(*after)}") if after else None
+        rows = self._rows(partition, PlansOf(window, (run_id,), span), start)
+        while batch := list(islice(rows, _KEYS_A_BATCH)):
+            for row, plan in zip(batch, self._with_tasks(batch), strict=True):
+                yield DatedPlan(plan, int(row["FinishedAt"]["N"]) if "FinishedAt" in row else None)
 
     def staged(self, run: Run, *, folded: bool = True) -> Iterator[StagedObject]:
         """See `Ledger.staged`: one query, or two; an object's index stands in its plan's row."""
@@ -115,9 +131,19 @@ class DynamoLedger(DynamoLeases):
     def finish_plan(self, lease: Lease, plan: Plan) -> Plan:
         """See `Ledger.finish_plan`."""
         update = {
-            "UpdateExpression": "SET #finished = :true, #counts = :counts REMOVE #sent",
-            "ExpressionAttributeNames": {"#pk": "Pk", "#finished": "Finished", "#counts": "Counts", "#sent": "Sent"},
-            "ExpressionAttributeValues": {":true": {"BOOL": True}, ":counts": _json(plan.counts.to_state())},
+            "UpdateExpression": "SET #finished = :true, #at = :now, #counts = :counts REMOVE #sent",
+            "ExpressionAttributeNames": {
+                "#pk": "Pk",
+                "#finished": "Finished",
+                "#at": "FinishedAt",
+                "#counts": "Counts",
+                "#sent": "Sent",
+            },
+            "ExpressionAttributeValues": {
+                ":true": {"BOOL": True},
+                ":now": number(self.table.now()),
+                ":counts": _json(plan.counts.to_state()),
+            },
         }
         if not self._change("finish plan", lease, plan, update):
             raise LeaseLost(f"page {plan.page} is no longer this attempt's to finish")
@@ -188,7 +214,7 @@ class DynamoLedger(DynamoLeases):
         }
         return row, [{"Put": {"TableName": self.table.name, "Item": item}}]
 
-    def _rows(self, partition: str, wanted: PlansOf) -> Iterator[Row]:
+    def _rows(self, partition: str, wanted: PlansOf, after: Row | None = None) -> Iterator[Row]:
         conditions: list[str] = []
         names: dict[str, str] = {}
         values: dict[str, Row] = {}
@@ -200,7 +226,7 @@ class DynamoLedger(DynamoLeases):
             conditions.append("#highBucket >= :first AND #lowBucket < :end")
             names |= {"#lowBucket": "LowBucket", "#highBucket": "HighBucket"}
             values |= {":first": number(wanted.buckets.start), ":end": number(wanted.buckets.stop)}
-        return self.table.query(partition, PLAN_ROW, " AND ".join(conditions) or None, names, values)
+        return self.table.query(partition, PLAN_ROW, Filter(" AND ".join(conditions), names, values), after)
 
     def _with_tasks(self, rows: Sequence[Row]) -> Iterator[Plan]:
         """The plans of at most 100 rows, in their order, each decoded when it is asked for."""

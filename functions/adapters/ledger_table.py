@@ -9,7 +9,9 @@ Items (`Pk`, `Sk`):
 - `execution#<id>`, `run`: the run and window that an execution worked on;
 - `plan#<hour>#<run>`, `row#<lane>#<page>`: a plan's state, counts and next token, the spans of its booking times and
   buckets, and the index of a staged page's object;
-- `plan#<hour>#<run>`, `body#<lane>#<page>`: its tasks, written in the same transaction; or the row names an object.
+- `plan#<hour>#<run>`, `body#<lane>#<page>`: its tasks, written in the same transaction; or the row names an object;
+- `reconcile#<execution>`, `<step>#<piece>`: a piece of a reconcile: where the next one starts (`Cursor`), what it
+  counted, and the index of the object that holds its lines.
 
 `ExpiresAt` is housekeeping, long after any redo: no condition relies on it.
 """
@@ -19,7 +21,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from functions.adapters.clients import describe, retries, translated
 from functions.domain.errors import TransientError
@@ -42,6 +44,14 @@ _TRANSIENT_REASONS: Final = frozenset({"TransactionConflict", "ProvisionedThroug
 
 Row: TypeAlias = dict[str, Any]
 Write: TypeAlias = Mapping[str, Any]
+
+
+class Filter(NamedTuple):
+    """What rows are returned of those that are read; all, without a condition."""
+
+    condition: str = ""
+    names: Mapping[str, str] = {}
+    values: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +118,22 @@ class LedgerTable:
         self,
         partition: str,
         prefix: str,
-        condition: str | None = None,
-        names: Mapping[str, str] | None = None,
-        values: Mapping[str, Any] | None = None,
+        where: "Filter | None" = None,
+        after: Row | None = None,
     ) -> Iterator[Row]:
-        """Every row of a partition whose sort key has the prefix, in its order, read consistently."""
+        """Every row of a partition whose sort key has the prefix, in its order, read consistently.
+
+        Only those that pass the filter, and only those behind the key `after`, where these are given.
+        """
+        condition, names, values = where or Filter()
         request: dict[str, Any] = {"FilterExpression": condition} if condition else {}
+        if after:
+            request["ExclusiveStartKey"] = after
         pages = self.client.get_paginator("query").paginate(
             TableName=self.name,
             KeyConditionExpression="#pk = :pk AND begins_with(#sk, :prefix)",
-            ExpressionAttributeNames={"#pk": "Pk", "#sk": "Sk", **(names or {})},
-            ExpressionAttributeValues={":pk": text(partition), ":prefix": text(prefix), **(values or {})},
+            ExpressionAttributeNames={"#pk": "Pk", "#sk": "Sk", **names},
+            ExpressionAttributeValues={":pk": text(partition), ":prefix": text(prefix), **values},
             ConsistentRead=True,
             PaginationConfig={"PageSize": _ROWS_A_QUERY},
             **request,

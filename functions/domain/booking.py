@@ -103,10 +103,7 @@ def read_booking(
     Raises:
         ConfigurationError: the table's key attributes are not those of the settings.
     """
-    try:
-        key = {name: item[name] for name in key_attributes}
-    except KeyError as missing:
-        raise ConfigurationError(f"the bookings have no key attribute {missing}") from None
+    key = _key(item, key_attributes)
     try:
         return Booking(
             group=Group(_id(item, "ShopId"), _id(item, "MemberId"), _id(item, "PromotionEngineId")),
@@ -122,6 +119,28 @@ def read_booking(
         )
     except ValueError as error:
         return BadRecord(str(error), item)
+
+
+def version_of(item: Item, key_attributes: Sequence[str], date_attribute: str = DATE_ATTRIBUTE) -> RecordVersion:
+    """Where any record of the index stands, whatever its other attributes are and whether its time is one.
+
+    Raises:
+        ConfigurationError: the table's key attributes are not those of the settings.
+    """
+    key = object_text(_key(item, key_attributes))
+    return RecordVersion(key, item[date_attribute]["S"].partition("#")[0], item[TIME_ATTRIBUTE]["S"])
+
+
+def is_booking_time(text: str) -> bool:
+    """Whether a sort key of the index is a time of day; the index takes any text."""
+    return _TIME.fullmatch(text) is not None
+
+
+def _key(item: Item, key_attributes: Sequence[str]) -> dict[str, AttributeValue]:
+    try:
+        return {name: item[name] for name in key_attributes}
+    except KeyError as missing:
+        raise ConfigurationError(f"the bookings have no key attribute {missing}") from None
 
 
 def _id(item: Item, name: str) -> str:
@@ -144,7 +163,7 @@ def _id(item: Item, name: str) -> str:
 def _booking_time(item: Item) -> str:
     """The index orders by text, so a query for 19:00 to 20:00 also returns `1:30:00Z`, which means no time."""
     time: str = item[TIME_ATTRIBUTE]["S"]
-    if _TIME.fullmatch(time) is None:
+    if not is_booking_time(time):
         raise ValueError(f"{TIME_ATTRIBUTE}: expected HH:MM:SSZ")
     return time
 

@@ -22,6 +22,13 @@ WINDOW_LEASE_SECONDS: Final = WINDOW_TASK_SECONDS + LEASE_MARGIN_SECONDS
 SMALL_FUNCTION_SECONDS: Final = 60
 SMALL_TASK_SECONDS: Final = SMALL_FUNCTION_SECONDS + 15
 
+WORKER_FUNCTION_SECONDS: Final = 120
+QUEUE_VISIBILITY_SECONDS: Final = 6 * WORKER_FUNCTION_SECONDS
+"""As AWS advises: a batch must not come again while its function works, or waits because it was throttled.
+
+Source: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+"""
+
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 10
 CALL_ATTEMPTS: Final = 3

@@ -132,10 +132,15 @@ def page_key(run_id: str, window: Window, lane: int, page: int, lines: Iterable[
 
     The lines are part of it: a superseded attempt that read other ones cannot replace what a plan's index was made of.
     """
+    return f"{_prefix(run_id, window)}/{lane:04}-{page:06}-{content_of(lines)}"
+
+
+def content_of(lines: Iterable[bytes]) -> str:
+    """A name that only these lines have."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(line)
-    return f"{_prefix(run_id, window)}/{lane:04}-{page:06}-{digest.hexdigest()[:16]}"
+    return digest.hexdigest()[:16]
 
 
 def fold_key(run_id: str, window: Window, lane: int) -> str:

@@ -11,6 +11,8 @@ from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import LedgerTable
 from functions.adapters.notifier import SnsNotifier
 from functions.adapters.parameters import SsmParameters
+from functions.adapters.pieces import DynamoPieces
+from functions.adapters.reports import S3Reports, S3TaskObjects
 from functions.adapters.staging import S3Staging
 from functions.adapters.task_data import S3TaskData
 from functions.adapters.task_queues import SqsTaskQueues
@@ -18,13 +20,17 @@ from functions.domain.booking import Route
 from functions.domain.flags import GROUPING, PAGE_SIZE, PAGINATION_ENABLED, SET_ASIDE_LIMIT, STOP, is_clear_true
 from functions.domain.run import Deployment
 from functions.settings import (
+    BookingSettings,
     DispatchSettings,
     LedgerSettings,
     NotifierSettings,
     ParameterSettings,
+    ReconcileSettings,
+    ReportSettings,
     StagingSettings,
     load,
 )
+from functions.usecases.pieces import Recorder
 from functions.usecases.ports import Dispatch
 
 
@@ -76,24 +82,62 @@ def staging() -> S3Staging:
     return S3Staging(client("s3"), load(StagingSettings).task_data_bucket_name)
 
 
+def bookings() -> DynamoBookingIndex:
+    """Of the functions that read bookings."""
+    settings = load(BookingSettings)
+    return DynamoBookingIndex(
+        client("dynamodb"),
+        settings.booking_table_name,
+        settings.booking_index_name,
+        settings.booking_key_attributes,
+        settings.booking_date_attribute,
+        settings.booking_shards,
+    )
+
+
+def ledger() -> DynamoLedger:
+    """Of the functions that read or write plans."""
+    return DynamoLedger(ledger_table(), S3TaskData(client("s3"), load(StagingSettings).task_data_bucket_name))
+
+
+def recorder() -> Recorder:
+    """Of the functions that do a reconcile's pieces."""
+    return Recorder(DynamoPieces(ledger_table()), staging())
+
+
+def task_objects() -> S3TaskObjects:
+    """Of the function that lists the window's task data."""
+    return S3TaskObjects(client("s3"), load(StagingSettings).task_data_bucket_name)
+
+
+def reports() -> S3Reports:
+    """Of the function that writes reports."""
+    return S3Reports(client("s3"), load(StagingSettings).task_data_bucket_name)
+
+
+@functools.cache
+def reconcile_settings() -> ReconcileSettings:
+    """Of the function that plans a reconcile."""
+    return load(ReconcileSettings)
+
+
+@functools.cache
+def report_settings() -> ReportSettings:
+    """Of the function that writes a reconcile's report."""
+    return load(ReportSettings)
+
+
 @functools.cache
 def dispatch() -> Dispatch:
     """Of the functions that read bookings or dispatch them."""
     settings = load(DispatchSettings)
-    dynamodb, bucket = client("dynamodb"), settings.task_data_bucket_name
+    bucket = settings.task_data_bucket_name
     task_data = S3TaskData(client("s3"), bucket)
     switch = SsmParameters(client("ssm"), {STOP: settings.stop_parameter})
     urls = {Route.POINT: settings.point_task_queue_url, Route.COUPON: settings.coupon_task_queue_url}
     return Dispatch(
-        bookings=DynamoBookingIndex(
-            dynamodb,
-            settings.booking_table_name,
-            settings.booking_index_name,
-            settings.booking_key_attributes,
-            settings.booking_date_attribute,
-            settings.booking_shards,
-        ),
-        ledger=DynamoLedger(ledger_table(), task_data),
+        bookings=bookings(),
+        ledger=ledger(),
         task_data=task_data,
         task_queues=SqsTaskQueues(client("sqs"), urls, bucket),
         staging=staging(),

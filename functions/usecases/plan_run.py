@@ -1,10 +1,9 @@
 """What a run will do, decided once from its input, the deployed parameters and the time it started."""
 
-import json
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from functions.domain.errors import InvalidInput
 from functions.domain.execution import run_id_of
@@ -22,41 +21,19 @@ from functions.domain.flags import (
 )
 from functions.domain.lane import MAX_RANGES, MAX_SLICES
 from functions.domain.run import Deployment, Path, Run, field_of
-from functions.domain.window import Window, parse_instant
 from functions.usecases.ports import Parameters
-
-_SAID: Final = {
-    "extra_forbidden": "unknown field",
-    "missing": "missing",
-    "model_type": "expected an object",
-}
-_Model = TypeVar("_Model", bound=BaseModel)
+from functions.usecases.window_input import WindowInput, validated
 
 
-class RunInput(BaseModel):
-    """The input of the dispatch state machine; unknown fields and nulls are refused.
+class RunInput(WindowInput):
+    """The input of the dispatch state machine."""
 
-    Which fields were given is asked of `model_fields_set`: the defaults here stand for "not given".
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    ExecuteTime: str = ""
-    Data: str = ""
     PaginationEnabled: bool = False
     PageSize: int = Field(default=DEFAULT_PAGE_SIZE, ge=1, le=MAX_PAGE_SIZE)
     Grouping: Literal["page", "window"] = "page"
     Slices: int = Field(default=1, ge=1, le=MAX_SLICES)
     DryRun: bool = False
     Resume: bool = False
-
-
-class SenderData(BaseModel):
-    """What is read of the JSON inside `Data`; its other fields are its sender's and ignored."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
-
-    ExecuteTime: str
 
 
 def plan_run(execution: Mapping[str, Any], parameters: Parameters, deployment: Deployment) -> Run:
@@ -67,11 +44,11 @@ def plan_run(execution: Mapping[str, Any], parameters: Parameters, deployment: D
     Raises:
         InvalidInput: the input breaks the contract; the message names the field, and nothing was read.
     """
-    given = _validated(RunInput, execution.get("Input"), "")
+    given = validated(RunInput, execution.get("Input"))
     if given.DryRun and given.Resume:
         raise InvalidInput("Resume: given together with DryRun; a dry run goes on with nothing")
     started_at = field_of(execution, "StartTime", str)
-    window = _window_of(given, started_at)
+    window = given.window(started_at)
     deployed = parameters.read()
     paged = is_clear_true(deployed.get(PAGINATION_ENABLED, ""))
     if "PaginationEnabled" in given.model_fields_set:
@@ -106,34 +83,3 @@ def plan_run(execution: Mapping[str, Any], parameters: Parameters, deployment: D
         concurrency=deployment.concurrency,
         page_budget=deployment.page_budget,
     )
-
-
-def _window_of(given: RunInput, started_at: str) -> Window:
-    """The window of the one time that was given, or of the execution's start."""
-    if {"ExecuteTime", "Data"} <= given.model_fields_set:
-        raise InvalidInput("ExecuteTime: given together with Data; expected one of them")
-    name, text = "StartTime", started_at
-    if "ExecuteTime" in given.model_fields_set:
-        name, text = "ExecuteTime", given.ExecuteTime
-    elif "Data" in given.model_fields_set:
-        name, text = "Data.ExecuteTime", _validated(SenderData, _json_of(given.Data), "Data").ExecuteTime
-    try:
-        return Window.before(parse_instant(text))
-    except ValueError as error:
-        raise InvalidInput(f"{name}: {error}") from None
-
-
-def _json_of(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidInput("Data: expected a JSON object as text") from None
-
-
-def _validated(model: type[_Model], value: Any, prefix: str) -> _Model:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join([prefix] * bool(prefix) + [str(part)[:80] for part in first["loc"]])
-        raise InvalidInput(f"{field or 'input'}: {_SAID.get(first['type'], first['msg'])}") from None

@@ -13,6 +13,7 @@ from functions.domain.cursor import Token
 from functions.domain.lane import Range
 from functions.domain.page import QueryPage
 from functions.domain.plan import Plan
+from functions.domain.reconcile import DatedPlan, Piece, Step
 from functions.domain.run import LeaseOwner, Others, Progress, Run, RunIds
 from functions.domain.staging import StagedObject
 from functions.domain.task import NewTask, Task
@@ -256,3 +257,44 @@ class Dispatch:
     """Whether the kill switch is on, read fresh."""
     clock: Callable[[], float]
     """Epoch seconds."""
+
+
+class Plans(Protocol):
+    """The ledger as a reconcile reads it: every plan, whoever's, and no lease."""
+
+    def runs_of(self, window: Window) -> Sequence[JournalEntry]:
+        """The runs of a window that ever held it, by start time."""
+
+    def dated(self, window: Window, run_id: str, span: Span, after: tuple[int, int] | None) -> Iterator[DatedPlan]:
+        """The run's plans with tasks in the span, behind a lane's page, by lane and page; few are held at a time."""
+
+
+class TaskObjects(Protocol):
+    """The keys of the tasks' objects."""
+
+    def keys(self, prefix: str, after: str) -> Iterator[str]:
+        """The keys that begin so, in their order, behind the key `after`; listed as they are asked for."""
+
+
+class Pieces(Protocol):
+    """What the calls of a reconcile came to, each recorded once."""
+
+    def find(self, execution_id: str, step: Step, number: int) -> Piece | None:
+        """The piece, if it was recorded."""
+
+    def record(self, execution_id: str, step: Step, piece: Piece) -> Piece:
+        """Record the piece, and return the one that stands there: another attempt's, if that one was first."""
+
+    def of(self, execution_id: str, step: Step) -> Iterator[Piece]:
+        """The step's pieces in their order."""
+
+
+class Reports(Protocol):
+    """The bucket's part that keeps the reports."""
+
+    @property
+    def bucket(self) -> str:
+        """Its name."""
+
+    def write(self, key: str, pieces: Iterable[bytes]) -> None:
+        """Write one object from the pieces of its body, whatever their number."""

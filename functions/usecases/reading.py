@@ -17,7 +17,7 @@ def token_in(run: Run, progress: Progress, index: BookingIndex) -> Token | None:
     Raises:
         InvalidToken: it is not one of this lane's own.
     """
-    return _checked(progress.token, run.ranges[progress.lane], index)
+    return checked(progress.token, run.ranges[progress.lane], index)
 
 
 def read_page(run: Run, lane: int, token: Token | None, dispatch: Dispatch) -> QueryPage:
@@ -31,13 +31,26 @@ def read_page(run: Run, lane: int, token: Token | None, dispatch: Dispatch) -> Q
         raise ConfigurationError(
             f"the run was planned for {run.shards} shards, the index has {dispatch.bookings.shards}: start anew"
         )
-    keys = run.ranges[lane]
-    page = dispatch.bookings.query_page(keys, token, run.page_size)
-    check_advance(token, _checked(page.next_token, keys, dispatch.bookings))
+    return read_range(run.ranges[lane], token, run.page_size, dispatch.bookings)
+
+
+def read_range(keys: Range, token: Token | None, page_size: int, index: BookingIndex) -> QueryPage:
+    """Query the page of a range that starts behind `token`.
+
+    Raises:
+        TokenNotAdvancing, InvalidToken: the page's own token would read this part again, or another.
+    """
+    page = index.query_page(keys, token, page_size)
+    check_advance(token, checked(page.next_token, keys, index))
     if keys.excludes_low:
         return replace(page, items=list(dropwhile(lambda item: item[TIME_ATTRIBUTE] == {"S": keys.low}, page.items)))
     return page
 
 
-def _checked(token: object, keys: Range, index: BookingIndex) -> Token | None:
+def checked(token: object, keys: Range, index: BookingIndex) -> Token | None:
+    """The token, if a query of this range can have returned it; None is the range's start.
+
+    Raises:
+        InvalidToken: it is another's.
+    """
     return check_token(token, keys, index.key_attributes, index.date_attribute)

@@ -1,14 +1,14 @@
-"""`python -m tests.crash points` and `python -m tests.crash soak`; `--only` runs again what they name as failed."""
+"""`python -m tests.crash points`, `... worker` and `... soak`; `--only` runs again what they name as failed."""
 
 import argparse
 import logging
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from tests.crash import points, soak
+from tests.crash import points, soak, worker
 from tests.crash.forks import in_forks
 from tests.crash.points import KINDS, PATHS, Case, Verdict
 from tests.crash.soak import Outcome
@@ -41,6 +41,30 @@ def crash_points(seed: int, doubles: int, only: str | None, *, exhaustive: bool)
     cases_, lost, twice, repeats, worst = _sums(everything)
     print(f"crash-test: {cases_} cases, {lost} lost, {twice} dispatched twice, {repeats} repeats (worst {worst})")
     return not any(verdict.violations for verdict in everything)
+
+
+def worker_points(only: str | None) -> bool:
+    """Run every crash point of the worker and print what came of it; whether all is well."""
+    counted: Counter[str] = Counter()
+    failed = worst = 0
+    with worker.staged() as stage:
+        if only:
+            cases = [worker.Case.named(only)]
+        else:
+            (_, calls), *_ = in_forks(lambda _: stage.calls(), ["nothing goes wrong"])
+            assert calls, "the batch in which nothing goes wrong goes wrong"
+            print(f"a worker's batch: {len(calls)} AWS calls")
+            cases = [*worker.cases(calls)]
+        for case, verdict in in_forks(stage.judge, cases):
+            judged = verdict or worker.Verdict(0, (BROKE_DOWN,))
+            counted["two deaths" if len(case.events) > 1 else worker.KINDS[case.events[0][1]]] += 1
+            failed += bool(judged.violations)
+            worst = max(worst, judged.deliveries)
+            _tell(judged.violations, f"worker --only {case}")
+    for kind, count in counted.items():
+        print(f"{kind:<32}{count:>7}")
+    print(f"worker: {counted.total()} cases, {failed} failed, done after {worst} deliveries at the most")
+    return not failed
 
 
 def random_schedules(first: int, wanted: int) -> bool:
@@ -83,6 +107,8 @@ def main() -> int:
     crash.add_argument("--doubles", type=int, default=200, metavar="N", help="so many cases with two faults")
     crash.add_argument("--exhaustive", action="store_true", help="every fault at every call of runs in lanes too")
     crash.add_argument("--only", metavar="CASE")
+    of_worker = commands.add_parser("worker", help="every AWS call of a worker's batch, with every fault")
+    of_worker.add_argument("--only", metavar="CASE")
     random = commands.add_parser("soak", help="random schedules")
     random.add_argument("--first", type=int, default=1, metavar="SEED")
     random.add_argument("--schedules", type=int, default=2000, metavar="N")
@@ -92,6 +118,8 @@ def main() -> int:
     started = time.monotonic()
     if given.command == "points":
         well = crash_points(given.seed, given.doubles, given.only, exhaustive=given.exhaustive)
+    elif given.command == "worker":
+        well = worker_points(given.only)
     elif given.only is not None:
         well = random_schedules(given.only, 1)
     else:

@@ -222,14 +222,13 @@ def staged() -> Iterator[Stage]:
 def single_faults(calls: Mapping[str, Sequence[str]], *, exhaustive: bool) -> Iterator[Case]:
     """Each call of each path with each fault; where that fails the run, it is gone on with in both ways.
 
-    The calls of runs in lanes are many: unless it must be exhaustive, each meets one fault of either sort, in turn.
+    The calls of runs in lanes are many: unless it must be exhaustive, each meets one fault, all kinds in turn.
     """
     for path, operations in calls.items():
         for number, operation in enumerate(operations, start=1):
             if path in IN_LANES and not exhaustive:
-                for place, faults in enumerate((TRANSIENT, FINAL)):
-                    fault = faults[(number // 2) % len(faults)]
-                    yield Case(path, (Point(number, fault),), RECOVERIES[(number + place) % 2])
+                fault = (*TRANSIENT, *FINAL)[number % 6]
+                yield Case(path, (Point(number, fault),), RECOVERIES[number // 6 % 2])
                 continue
             for fault in (*TRANSIENT, *HALVES.get(operation, ())):
                 yield Case(path, (Point(number, fault),), RECOVERIES[number % 2])

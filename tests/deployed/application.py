@@ -33,6 +33,16 @@ EXECUTION_SECONDS: Final = 120.0
 
 QUEUES: Final = {"Point": "PointTaskQueueUrl", "ECoupon": "CouponTaskQueueUrl"}
 
+RECONCILING: Final = (
+    "plan_reconcile",
+    "read_bookings",
+    "read_objects",
+    "read_plans",
+    "compare_records",
+    "write_report",
+)
+"""A reconcile's functions, in their order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -72,6 +82,11 @@ class Task:
     def records(self) -> list[str]:
         """The records in the object's order."""
         return _records(self.content)
+
+    def delivered(self, message_id: str) -> dict[str, Any]:
+        """The task as Lambda hands it to a worker the first time."""
+        attributes = {"ApproximateReceiveCount": "1", "MessageGroupId": self.message_group}
+        return {"messageId": message_id, "body": json.dumps(self.body), "attributes": attributes}
 
 
 class Effects(NamedTuple):
@@ -150,10 +165,10 @@ class Application:
         """Put bookings into the table."""
         put(self.client("dynamodb"), self.outputs["BookingTableName"], bookings)
 
-    def start(self, run_input: Any) -> str:
+    def start(self, run_input: Any, machine: str = "Dispatch") -> str:
         """Start an execution."""
         started = self.client("stepfunctions").start_execution(
-            stateMachineArn=self.outputs["DispatchStateMachineArn"], input=json.dumps(run_input)
+            stateMachineArn=self.outputs[f"{machine}StateMachineArn"], input=json.dumps(run_input)
         )
         return str(started["executionArn"])
 
@@ -174,9 +189,9 @@ class Application:
             time.sleep(0.05)
         pytest.fail(f"{execution} did not end")
 
-    def run(self, run_input: Any) -> Execution:
+    def run(self, run_input: Any, machine: str = "Dispatch") -> Execution:
         """Start an execution and wait for its end."""
-        return self.end(self.start(run_input))
+        return self.end(self.start(run_input, machine))
 
     def tasks(self, window_start: str) -> list[Task]:
         """The tasks of a window that stand on the queues.  None is received."""

@@ -11,11 +11,14 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.deployed.application import Application, Day, OnCall
+from tests.deployed.application import QUEUES, Application, Day, OnCall
 from tests.deployed.wire import Wire
+from tools.application import Application as Deployed
 from tools.bundle import build, local_target
+from tools.deployment import Deployment
 from tools.filelock import LockedError, exclusive
 from tools.local import stop, up
+from tools.worker import Worker
 from tools.workspace import ROOT, Workspace
 
 LAST = ("test_readme", "test_logs", "test_stop")
@@ -107,6 +110,18 @@ def make(workspace: Workspace) -> Make:
 def on_call(application: Application) -> Iterator[OnCall]:
     with application.on_call() as on_call:
         yield on_call
+
+
+@pytest.fixture
+def worker(application: Application) -> Iterator[Worker]:
+    """The worker, switched off, with empty queues before it."""
+    sqs = application.client("sqs")
+    for queue in QUEUES.values():
+        sqs.purge_queue(QueueUrl=application.outputs[queue])
+    deployment = Deployment(endpoint=application.endpoint, region="us-east-1", outputs=application.outputs)
+    worker = Worker(Deployed(deployment))
+    yield worker
+    worker.switch(on=False)
 
 
 @contextmanager

@@ -1,9 +1,12 @@
 """The logs of all that ran before, failed runs too: they hold nothing of a booking."""
 
+import json
 import re
+from dataclasses import replace
+from datetime import date
 
 from functions.domain.lane import FIRST_MERGE
-from tests.deployed.application import Application, Day, forbid_uploads_of
+from tests.deployed.application import RECONCILING, Application, Day, forbid_uploads_of
 
 LEAST_LENGTH = 5
 """A shorter value, such as the number of a shop, stands in a log for other things too."""
@@ -47,8 +50,9 @@ def booked(application: Application) -> set[str]:
 
 
 def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_token(
-    application: Application, day: Day
+    application: Application,
 ) -> None:
+    day = Day(application, date(2020, 1, 2))  # only an hour that is over can be reconciled
     for number in range(1, 4):
         day.book(f"R{number}", f"08:0{number}:00Z", f"logged-{number}")
         day.book(f"S{number}", f"10:0{number}:00Z", f"logged-{number}")
@@ -67,6 +71,16 @@ def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_to
         day.run(14, Resume=True).output,
     ]
 
+    day.book("V1", "08:40:00Z", "logged-1")
+    reconciled = application.run(day.input(8), "Reconcile").output
+    poisoned, *worked = day.tasks(8)
+    poison = {**poisoned.body, "Data": json.dumps({**poisoned.data, "OrderCount": 2})}
+    batch = enumerate([replace(poisoned, body=poison), *worked])
+    answer = application.client("lambda").invoke(
+        FunctionName=application.function_names["grant_tasks"],
+        Payload=json.dumps({"Records": [task.delivered(f"logged-message-{place}") for place, task in batch]}),
+    )
+
     values, logs = booked(application), logged(application)
     found = {group: words(text) & values for group, text in logs.items()}
 
@@ -76,6 +90,10 @@ def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_to
     reports = [execution.report for execution in failed]
     assert all(output["RunId"] in "".join(logs.values()) for output in (*reports, *outputs))
     assert all(application.logged(module, outputs[2]["RunId"]) for module in GROUPED)
+    assert reconciled["Counts"]["MissingInLedger"] == 1
+    assert all(application.logged(module, day.window(8)) for module in RECONCILING)
+    assert json.load(answer["Payload"]) == {"batchItemFailures": [{"itemIdentifier": "logged-message-0"}]}
+    assert ["Reason" in line for line in application.logged("grant_tasks", "logged-message")] == [True, False, False]
     assert {f"R2@{day.date}", "member-logged-3", "order-S1@" + str(day.date), "27182.81828"} < values
     (of_failures,) = [group for group in logs if "ReportFailure" in group]
     assert f"R2@{day.date}" in found[of_failures]

@@ -14,8 +14,9 @@ import pytest
 
 from functions.domain.lane import FIRST_FOLD
 from functions.usecases.attempt import CONFIRMED_SECONDS
-from tests.deployed.application import Application, Day, everywhere
+from tests.deployed.application import RECONCILING, Application, Day, everywhere
 from tests.deployed.wire import Call, Fault, wait_until
+from tools.worker import Worker
 
 FULL: Final = {"PaginationEnabled": False}
 GROUPED: Final = {"Grouping": "window"}
@@ -23,6 +24,8 @@ ONE_PAGE: Final = {"From": {"N": "0"}, "To": {"N": "1"}}
 """What a fold's token says of the one page that is staged here; the machine folds only many."""
 DENIED: Final = "AccessDenied|AuthorizationError"
 """What AWS says, in the words of its services; SNS has its own."""
+NOTHING: Final = {"Effect": "Deny", "Action": "*", "Resource": "*"}
+"""What a policy says that is to grant nothing: it must say something."""
 
 
 class Right(NamedTuple):
@@ -38,7 +41,7 @@ class StepError(Exception):
 
 
 class Steps:
-    """A run whose functions are invoked one by one, with the state that the machine would hand them."""
+    """A run, its reconcile and the work on its tasks: each function is invoked with what it would be handed."""
 
     def __init__(self, day: Day, **fields: Any) -> None:
         name = uuid.uuid4().hex
@@ -51,6 +54,7 @@ class Steps:
         }
         self._state: dict[str, Any] = {}
         self._lane: dict[str, Any] = {}
+        self._reconcile: dict[str, Any] = {}
         self._slow: tuple[str, ...] = ()
 
     def slow_at(self, *operations: str) -> "Steps":
@@ -125,6 +129,33 @@ class Steps:
             "startDate": int(started.timestamp() * 1000),
         }
         self._invoke("record_end", {"detail": detail})
+
+    def _plan_reconcile(self) -> None:
+        when_it_is_over = {"StartTime": f"{self._day.next.date}T00:00:00.000Z"}
+        self._reconcile = self._invoke("plan_reconcile", {"Execution": {**self._execution, **when_it_is_over}})
+
+    def _read_bookings(self) -> None:
+        self._invoke("read_bookings", self._reconcile)
+
+    def _read_objects(self) -> None:
+        self._invoke("read_objects", self._reconcile)
+
+    def _read_plans(self) -> None:
+        self._invoke("read_plans", self._reconcile)
+
+    def _compare_records(self) -> None:
+        self._invoke("compare_records", self._reconcile)
+
+    def _write_report(self) -> None:
+        self._invoke("write_report", {"Reconcile": self._reconcile["Reconcile"]})
+
+    def _grant_tasks(self) -> None:
+        application, batch = self._day.application, uuid.uuid4().hex
+        records = [task.delivered(f"{batch}-{place}") for place, task in enumerate(self._day.tasks(8))]
+        assert records
+        if self._invoke("grant_tasks", {"Records": records})["batchItemFailures"]:
+            logged = application.logged("grant_tasks", batch)
+            raise StepError("; ".join(line["Reason"] for line in logged if "Reason" in line))
 
     def _invoke(self, module: str, payload: dict[str, Any]) -> dict[str, Any]:
         application = self._day.application
@@ -223,6 +254,36 @@ def cut_off(day: Day, _: str) -> Steps:
     return Steps(day, **FULL).do("plan_run", "take_leases", "dispatch_window")
 
 
+def reconcile_to(steps: Steps, function: str) -> Steps:
+    """A reconcile that comes to this function next."""
+    return steps.do(*RECONCILING[: RECONCILING.index(function)])
+
+
+def missing(day: Day, function: str) -> Steps:
+    book_a_few(day)
+    return reconcile_to(Steps(day), function)
+
+
+def reconciled(day: Day, function: str) -> Steps:
+    return reconcile_to(tasked(day, function), function)
+
+
+def reconciled_large(day: Day, function: str) -> Steps:
+    return reconcile_to(first_large_run(day, "dispatch_page").do("dispatch_page"), function)
+
+
+def tasked(day: Day, _: str) -> Steps:
+    return first_run(day, "dispatch_page").do("dispatch_page")
+
+
+def tasked_with_a_stock(day: Day, _: str) -> Steps:
+    engine = f"engine-{day.date}"
+    stock = {"Pk": {"S": f'stock#"{engine}"'}, "Left": {"N": "1"}}
+    day.application.client("dynamodb").put_item(TableName=day.application.outputs["GrantTableName"], Item=stock)
+    day.book("coupon", "08:10:00Z", RewardType="ECoupon", PromotionEngineId=engine)
+    return run_to(day, "dispatch_page").do("dispatch_page")
+
+
 Scenario = Callable[[Day, str], Steps]
 """What goes before the step that needs a right."""
 
@@ -253,6 +314,7 @@ STAGING: Final[dict[tuple[str, str], Scenario]] = {
     ("dynamodb:BatchGetItem", "ledger"): first_slow_run,
     ("s3:PutObject", "staging/"): first_run,
 }
+RECORDING: Final = (("dynamodb:GetItem", "ledger"), ("dynamodb:PutItem", "ledger"), ("s3:PutObject", "staging/"))
 
 NEEDED: Final[dict[Right, Scenario]] = {
     Right("plan_run", "ssm:GetParameters", "BookingDispatcherPaginationEnabled"): unplanned,
@@ -281,6 +343,22 @@ NEEDED: Final[dict[Right, Scenario]] = {
     Right("fold_pages", "dynamodb:Query", "ledger"): first_run,
     **{Right("merge_bucket", *right): scenario for right, scenario in SENDING.items()},
     **{Right(name, "s3:GetObject", "staging/"): first_run for name in ("fold_pages", "merge_bucket")},
+    **{Right(name, *right): missing for name in ("read_bookings", "compare_records") for right in RECORDING},
+    Right("read_bookings", "dynamodb:Query", "bookings index"): missing,
+    **{Right(name, *right): reconciled for name in ("read_objects", "read_plans") for right in RECORDING},
+    Right("read_objects", "s3:ListBucket", "keys"): reconciled,
+    **{Right("read_plans", f"dynamodb:{name}", "ledger"): reconciled for name in ("Query", "BatchGetItem")},
+    Right("read_plans", "s3:GetObject", "plans/"): reconciled_large,
+    **{
+        Right(name, *right): missing
+        for name in ("compare_records", "write_report")
+        for right in (("dynamodb:Query", "ledger"), ("s3:GetObject", "staging/"))
+    },
+    Right("write_report", "s3:PutObject", "reports/"): missing,
+    **{Right("grant_tasks", f"dynamodb:{name}", "bookings"): tasked for name in ("GetItem", "UpdateItem")},
+    **{Right("grant_tasks", f"dynamodb:{name}", "grants"): tasked for name in ("GetItem", "PutItem")},
+    Right("grant_tasks", "dynamodb:UpdateItem", "grants"): tasked_with_a_stock,
+    Right("grant_tasks", "s3:GetObject", "tasks/"): tasked,
 }
 """The rights that the emulator asks for, and the smallest run that needs each."""
 
@@ -296,6 +374,8 @@ FUNCTIONS: Final = (
     "summarize_run",
     "report_failure",
     "record_end",
+    *RECONCILING,
+    "grant_tasks",
 )
 ONLY_ON_AWS: Final = {
     # The emulator writes the logs itself.
@@ -310,6 +390,12 @@ ONLY_ON_AWS: Final = {
         Right("record_end", f"sqs:{name}", "dead letters")
         for name in ("SendMessage", "GetQueueAttributes", "GetQueueUrl")
     ),
+    # It takes the messages off the worker's queues itself.
+    *(
+        Right("grant_tasks", f"sqs:{name}", queue)
+        for name in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+        for queue in ("points", "coupons")
+    ),
 }
 """The rights that the emulator does not ask for."""
 
@@ -319,7 +405,11 @@ NO_STEP_FAILS: Final = {
         Right(name, "s3:AbortMultipartUpload", "tasks/")
         for name in ("dispatch_page", "dispatch_window", "merge_bucket")
     ),
-    *(Right(name, "s3:AbortMultipartUpload", "staging/") for name in ("stage_page", "fold_pages")),
+    *(
+        Right(name, "s3:AbortMultipartUpload", "staging/")
+        for name in ("stage_page", "fold_pages", "read_bookings", "read_objects", "read_plans", "compare_records")
+    ),
+    Right("write_report", "s3:AbortMultipartUpload", "reports/"),
     # It looks whether its lease was superseded, if it was held up between two calls that follow at once.
     Right("lay_out_lanes", "dynamodb:BatchGetItem", "ledger"),
 }
@@ -356,6 +446,8 @@ def place_of(application: Application, arn: str) -> str:
     names = {
         application.outputs["LedgerTableName"]: "ledger",
         application.outputs["BookingIndexName"]: "bookings index",
+        application.outputs["BookingTableName"]: "bookings",
+        application.outputs["GrantTableName"]: "grants",
         application.outputs["PointTaskQueueUrl"].rpartition("/")[2]: "points",
         application.outputs["CouponTaskQueueUrl"].rpartition("/")[2]: "coupons",
         application.outputs["AlarmTopicArn"].rpartition(":")[2]: "alarms",
@@ -364,7 +456,7 @@ def place_of(application: Application, arn: str) -> str:
     if service == "logs":
         return "log"
     if service == "s3":
-        return last.partition("/")[2]
+        return last.partition("/")[2] or "keys"
     return names.get(last.rpartition("/")[2], "dead letters" if service == "sqs" else last.rpartition("/")[2])
 
 
@@ -374,13 +466,13 @@ def without(application: Application, *rights: Right) -> Iterator[None]:
     ((function, *_), *_) = rights
     role, policy, document = of_the_role(application, function)
     every = granted(application, function)
-    assert set(rights) < set(every)
+    assert set(rights) <= set(every)
 
     def write(statements: list[Any]) -> None:
         text = json.dumps({**document, "Statement": statements})
         application.client("iam").put_role_policy(RoleName=role, PolicyName=policy, PolicyDocument=text)
 
-    write([statement for right, statement in every.items() if right not in rights])
+    write([statement for right, statement in every.items() if right not in rights] or [NOTHING])
     try:
         yield
     finally:
@@ -405,19 +497,27 @@ def test_without_one_of_its_rights_a_function_fails_and_with_it_again_it_succeed
     steps.do(right.function)
 
 
-def test_the_rights_that_only_aws_asks_for_are_still_not_asked_for_here(application: Application, day: Day) -> None:
+def test_the_rights_that_only_aws_asks_for_are_still_not_asked_for_here(
+    application: Application, day: Day, worker: Worker
+) -> None:
     day.book("R1", "08:10:00Z")
+    day.book("R2", "08:20:00Z", RewardType="ECoupon")
     with ExitStack() as dropped:
         for function in FUNCTIONS:
             rights = [right for right in ONLY_ON_AWS if right.function == function]
             dropped.enter_context(without(application, *rights))
         outputs = [day.run(8).output, day.run(8, **GROUPED).output]
+        Steps(day).do(*RECONCILING)
+        with worker.working():
+            worker.drain()
         application.client("lambda").invoke(
             FunctionName=application.function_names["record_end"], InvocationType="Event", Payload="{}"
         )
         assert wait_until(lambda: application.dead_letters("WatchDeadLetters"))
 
-    assert [(output["Outcome"], output["Tasks"]) for output in outputs] == [("Dispatched", 1), ("Dispatched", 0)]
+    assert [(output["Outcome"], output["Tasks"]) for output in outputs] == [("Dispatched", 2), ("Dispatched", 0)]
+    granted_records = [json.loads(row["RecordKey"]["S"])["RecordId"] for row in worker.grants()]
+    assert {f"R1@{day.date}", f"R2@{day.date}"} <= {*granted_records}
 
 
 @pytest.mark.parametrize(

@@ -145,13 +145,14 @@ def tasks_of(states: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_the_deployed_machines_are_the_definitions_with_every_placeholder_filled_in(application: Application) -> None:
     invoked: dict[str, set[str]] = {}
     started: dict[str, set[str]] = {}
-    for machine in ("Dispatch", "Lane"):
+    starts = {"Dispatch": "Begin run", "Lane": "Begin lane", "Reconcile": "Begin reconcile"}
+    for machine, start in starts.items():
         described = application.client("stepfunctions").describe_state_machine(
             stateMachineArn=application.outputs[f"{machine}StateMachineArn"]
         )
         assert "${" not in described["definition"]
         definition = json.loads(described["definition"])
-        assert definition["StartAt"] == {"Dispatch": "Begin run", "Lane": "Begin lane"}[machine]
+        assert definition["StartAt"] == start
         assert definition["StartAt"] in definition["States"]
         given = [task["Parameters"] for task in tasks_of(definition["States"])]
         invoked[machine] = {each["FunctionName"] for each in given if "FunctionName" in each}
@@ -160,5 +161,9 @@ def test_the_deployed_machines_are_the_definitions_with_every_placeholder_filled
     functions = {module: function["FunctionArn"] for module, function in application.functions().items()}
     pieces = {functions[module] for module in ("stage_page", "fold_pages", "merge_bucket")}
     assert invoked["Lane"] == {functions["dispatch_page"], *pieces}
-    assert invoked["Dispatch"] == set(functions.values()) - {functions[WATCH], *pieces}
-    assert started == {"Dispatch": {application.outputs["LaneStateMachineArn"]}, "Lane": set()}
+    reads = {functions[f"read_{source}"] for source in ("bookings", "objects", "plans")}
+    compares = {functions[module] for module in ("plan_reconcile", "compare_records", "write_report")}
+    assert invoked["Reconcile"] == reads | compares
+    others = {functions[module] for module in (WATCH, "grant_tasks")}
+    assert invoked["Dispatch"] == set(functions.values()) - others - pieces - reads - compares
+    assert started == {"Dispatch": {application.outputs["LaneStateMachineArn"]}, "Lane": set(), "Reconcile": set()}

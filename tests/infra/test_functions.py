@@ -26,6 +26,12 @@ SECONDS = {
     "SummarizeRun": budget.SMALL_FUNCTION_SECONDS,
     "ReportFailure": budget.SMALL_FUNCTION_SECONDS,
     "RecordEnd": budget.SMALL_FUNCTION_SECONDS,
+    "PlanReconcile": budget.SMALL_FUNCTION_SECONDS,
+    "ReadBookings": budget.PAGE_FUNCTION_SECONDS,
+    "ReadObjects": budget.PAGE_FUNCTION_SECONDS,
+    "ReadPlans": budget.PAGE_FUNCTION_SECONDS,
+    "CompareRecords": budget.PAGE_FUNCTION_SECONDS,
+    "WriteReport": budget.PAGE_FUNCTION_SECONDS,
 }
 MODULES = {
     "PlanRun": "plan_run",
@@ -39,6 +45,12 @@ MODULES = {
     "SummarizeRun": "summarize_run",
     "ReportFailure": "report_failure",
     "RecordEnd": "record_end",
+    "PlanReconcile": "plan_reconcile",
+    "ReadBookings": "read_bookings",
+    "ReadObjects": "read_objects",
+    "ReadPlans": "read_plans",
+    "CompareRecords": "compare_records",
+    "WriteReport": "write_report",
 }
 SETTINGS: dict[str, tuple[Any, ...]] = {
     "PlanRun": (settings.ParameterSettings,),
@@ -50,6 +62,12 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "SummarizeRun": (settings.LedgerSettings, settings.StagingSettings),
     "ReportFailure": (settings.LedgerSettings, settings.NotifierSettings),
     "RecordEnd": (settings.LedgerSettings, settings.NotifierSettings),
+    "PlanReconcile": (settings.ReconcileSettings,),
+    "ReadBookings": (settings.LedgerSettings, settings.StagingSettings, settings.BookingSettings),
+    **dict.fromkeys(
+        ("ReadObjects", "ReadPlans", "CompareRecords"), (settings.LedgerSettings, settings.StagingSettings)
+    ),
+    "WriteReport": (settings.LedgerSettings, settings.StagingSettings, settings.ReportSettings),
 }
 
 LEDGER = "<StorageLedger.Arn>"
@@ -79,6 +97,7 @@ READ_STAGED = {("s3:GetObject", f"{BUCKET}/staging/*")}
 DISPATCH = READ_BOOKINGS | STOP | SEND | SEE_PLANS | ADD_PLAN | WRITE_TASKS | SET_ASIDE
 END_RUN = {("dynamodb:DeleteItem", LEDGER), ("dynamodb:UpdateItem", LEDGER)}
 TELL = {("sns:Publish", "<AlarmsTopic>")}
+RECORD_PIECE = {("dynamodb:GetItem", LEDGER), ("dynamodb:PutItem", LEDGER)}
 KEEP_WHAT_FAILED = {
     (f"sqs:{action}", "<WatchDeadLetters.Arn>") for action in ("GetQueueAttributes", "GetQueueUrl", "SendMessage")
 }
@@ -101,6 +120,17 @@ RIGHTS = {
     "SummarizeRun": SEE_PLANS | END_RUN | {("s3:DeleteObject", f"{BUCKET}/staging/*")},
     "ReportFailure": SEE_PLANS | END_RUN | TELL,
     "RecordEnd": ASK_FOR_PLAN | SEE_PLANS | END_RUN | TELL | KEEP_WHAT_FAILED,
+    "PlanReconcile": set(),
+    "ReadBookings": READ_BOOKINGS | RECORD_PIECE | WRITE_STAGED,
+    "ReadObjects": RECORD_PIECE | WRITE_STAGED | {("s3:ListBucket", BUCKET)},
+    "ReadPlans": RECORD_PIECE
+    | SEE_PLANS
+    | WRITE_STAGED
+    | {("dynamodb:BatchGetItem", LEDGER), ("s3:GetObject", f"{BUCKET}/plans/*")},
+    "CompareRecords": RECORD_PIECE | SEE_PLANS | WRITE_STAGED | READ_STAGED,
+    "WriteReport": SEE_PLANS
+    | READ_STAGED
+    | {("s3:PutObject", f"{BUCKET}/reports/*"), ("s3:AbortMultipartUpload", f"{BUCKET}/reports/*")},
 }
 
 ELF_MACHINES = {"x86_64": 62, "arm64": 183}
@@ -117,7 +147,7 @@ def functions(sandbox: StackTemplate) -> dict[str, Any]:
     }
 
 
-def test_there_are_eleven_functions(functions: dict[str, Any]) -> None:
+def test_there_is_a_function_for_each_task_and_the_recorder(functions: dict[str, Any]) -> None:
     assert functions.keys() == SECONDS.keys()
 
 
@@ -189,7 +219,7 @@ def test_a_role_may_do_exactly_what_its_function_does(sandbox: StackTemplate, na
 
 def test_an_imported_table_is_read_through_its_index_only(production: StackTemplate) -> None:
     arn = "arn:<AWS::Partition>:dynamodb:<AWS::Region>:<AWS::AccountId>:table/PlatformBookings"
-    for name in ("DispatchPage", "DispatchWindow", "StagePage"):
+    for name in ("DispatchPage", "DispatchWindow", "StagePage", "ReadBookings"):
         rights = production.rights(f"Functions{name}Role")
         assert {right for right in rights if "PlatformBookings" in right[1]} == {
             ("dynamodb:Query", f"{arn}/index/by-booking-time")

@@ -4,19 +4,26 @@ from typing import Any
 
 import pytest
 
+from functions.domain.reconcile import Difference
+from infra.monitoring import COUNTED
 from tests.infra.template import StackTemplate
 
-MACHINE = [{"Name": "StateMachineArn", "Value": "<WorkflowDispatch>"}]
+MACHINES = {"": "<WorkflowDispatch>", "Reconcile": "<WorkflowReconcile>"}
 WATCHED = {
-    "ExecutionsFailed": ("AWS/States", "ExecutionsFailed", MACHINE, "Sum"),
-    "ExecutionsTimedOut": ("AWS/States", "ExecutionsTimedOut", MACHINE, "Sum"),
-    "ExecutionsAborted": ("AWS/States", "ExecutionsAborted", MACHINE, "Sum"),
-    "SetAside": (
-        "BookingtimeDispatcher",
-        "SetAside",
-        [{"Name": "service", "Value": "dispatcher"}],
-        "Sum",
-    ),
+    **{
+        f"{prefix}Executions{end}": (
+            "AWS/States",
+            f"Executions{end}",
+            [{"Name": "StateMachineArn", "Value": machine}],
+            "Sum",
+        )
+        for prefix, machine in MACHINES.items()
+        for end in ("Failed", "TimedOut", "Aborted")
+    },
+    **{
+        name: ("BookingtimeDispatcher", name, [{"Name": "service", "Value": "dispatcher"}], "Sum")
+        for name in ("SetAside", "MissingInLedger", "Duplicate", "InDoubt", "MissingHour")
+    },
     **{
         f"{name}DeadLetters": (
             "AWS/SQS",
@@ -28,6 +35,7 @@ WATCHED = {
             ("PointTasks", "QueuesPointDeadLetters"),
             ("CouponTasks", "QueuesCouponDeadLetters"),
             ("Schedule", "ScheduleDeadLetters"),
+            ("ReconcileSchedule", "ReconcileScheduleDeadLetters"),
             ("Watch", "WatchDeadLetters"),
         )
     },
@@ -45,6 +53,10 @@ def test_exactly_what_needs_a_person_is_watched(alarms: dict[str, Any]) -> None:
         name: (alarm["Namespace"], alarm["MetricName"], alarm["Dimensions"], alarm["Statistic"])
         for name, alarm in alarms.items()
     } == WATCHED
+
+
+def test_what_a_reconcile_counts_goes_by_the_names_of_its_classes() -> None:
+    assert set(COUNTED) - {"SetAside"} < {kind.value for kind in Difference}
 
 
 @pytest.mark.parametrize("name", WATCHED)

@@ -18,7 +18,11 @@ def queues(sandbox: StackTemplate) -> dict[str, Any]:
 
 
 def test_each_route_has_a_queue_and_a_dead_letter_queue(queues: dict[str, Any]) -> None:
-    assert queues.keys() == TASK_QUEUES | DEAD_LETTERS | {"ScheduleDeadLetters", "WatchDeadLetters"}
+    assert queues.keys() == TASK_QUEUES | DEAD_LETTERS | {
+        "ScheduleDeadLetters",
+        "ReconcileScheduleDeadLetters",
+        "WatchDeadLetters",
+    }
     for route in ("Point", "Coupon"):
         assert queues[f"Queues{route}Queue"]["RedrivePolicy"] == {
             "deadLetterTargetArn": f"<Queues{route}DeadLetters.Arn>",

@@ -116,6 +116,10 @@ def test_plan_bodies_outlive_the_rows_that_point_at_them(sandbox: StackTemplate)
     assert lifecycle(sandbox)["plans/"]["ExpirationInDays"] * DAY >= RETENTION_SECONDS + 90 * DAY
 
 
+def test_reports_are_kept_longer_than_a_year(sandbox: StackTemplate) -> None:
+    assert lifecycle(sandbox)["reports/"]["ExpirationInDays"] == 400
+
+
 def test_uploads_that_were_never_completed_are_dropped(sandbox: StackTemplate) -> None:
     [everywhere] = [rule for prefix, rule in lifecycle(sandbox).items() if not prefix]
     assert everywhere["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
@@ -123,8 +127,8 @@ def test_uploads_that_were_never_completed_are_dropped(sandbox: StackTemplate) -
 
 
 def test_task_objects_are_kept_unless_an_age_is_set(templates: dict[str, StackTemplate]) -> None:
-    assert lifecycle(templates["Sandbox"]).keys() == {"staging/", "plans/", ""}
-    assert lifecycle(templates["Expiring"]).keys() == {"staging/", "plans/", "", "tasks/"}
+    assert lifecycle(templates["Sandbox"]).keys() == {"staging/", "plans/", "reports/", ""}
+    assert lifecycle(templates["Expiring"]).keys() == {"staging/", "plans/", "reports/", "", "tasks/"}
     assert lifecycle(templates["Expiring"])["tasks/"]["ExpirationInDays"] == 30
 
 

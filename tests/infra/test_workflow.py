@@ -17,10 +17,11 @@ FUNCTIONS = {
         *("DispatchWindow", "SummarizeRun", "ReportFailure"),
     ),
     "Lane": ("DispatchPage", "StagePage", "FoldPages", "MergeBucket"),
+    "Reconcile": ("PlanReconcile", "ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"),
 }
 """Of each machine, those that it invokes."""
-FILES = {"Dispatch": DEFINITIONS / "dispatch.asl.json", "Lane": DEFINITIONS / "lane.asl.json"}
-LANE_MACHINE = {"Dispatch": {"LaneStateMachineArn": "<WorkflowLane>"}, "Lane": {}}
+FILES = {name: DEFINITIONS / f"{name.lower()}.asl.json" for name in FUNCTIONS}
+LANE_MACHINE = {"Dispatch": {"LaneStateMachineArn": "<WorkflowLane>"}, "Lane": {}, "Reconcile": {}}
 NUMBERS = ("TimeoutSeconds", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds", "MaxConcurrency")
 
 
@@ -64,7 +65,7 @@ def start(definition: dict[str, Any]) -> dict[str, Any]:
     return dict(definition["States"]["Dispatch lanes"]["ItemProcessor"]["States"]["Dispatch lane"])
 
 
-def test_there_are_two_machines(sandbox: StackTemplate) -> None:
+def test_there_are_three_machines(sandbox: StackTemplate) -> None:
     assert sandbox.properties("AWS::StepFunctions::StateMachine").keys() == {f"Workflow{name}" for name in FUNCTIONS}
 
 
@@ -112,6 +113,13 @@ def test_tasks_have_the_time_of_the_budget(sandbox: StackTemplate, definition: d
     assert {name: task["TimeoutSeconds"] for name, task in lane.items()} == dict.fromkeys(
         ("Dispatch page", "Stage page", "Fold pages", "Merge bucket"), budget.PAGE_TASK_SECONDS
     )
+    reconcile = invocations(definition_of(sandbox, "Reconcile"))
+    assert {name: task["TimeoutSeconds"] for name, task in reconcile.items()} == {
+        "Plan reconcile": budget.SMALL_TASK_SECONDS,
+        **dict.fromkeys(
+            ("Read bookings", "Read objects", "Read plans", "Compare records", "Write report"), budget.PAGE_TASK_SECONDS
+        ),
+    }
 
 
 def test_a_lane_is_waited_for_as_long_as_it_may_take(sandbox: StackTemplate, start: dict[str, Any]) -> None:
@@ -204,7 +212,7 @@ def test_a_machine_is_made_when_its_role_may_do_all_that(sandbox: StackTemplate)
 
 @whichever_machine
 def test_every_step_is_logged_without_the_data_in_it(sandbox: StackTemplate, name: str) -> None:
-    log = {"Dispatch": "WorkflowLog", "Lane": "WorkflowLaneLog"}[name]
+    log = {"Dispatch": "WorkflowLog"}.get(name, f"Workflow{name}Log")
     assert machine(sandbox, name)["LoggingConfiguration"] == {
         "Level": "ALL",
         "IncludeExecutionData": False,

@@ -16,17 +16,19 @@ import pytest
 from functions.domain import budget
 from functions.domain.errors import ERRORS_BY_NAME, PermanentError
 from functions.domain.lane import Step
+from functions.domain.reconcile import Loop
 from functions.domain.run import Others, Progress, Run
 from functions.domain.run import Path as WayOfReading
 from functions.domain.window import Window, parse_instant
 from functions.usecases.lay_out_lanes import Layout
 from functions.usecases.ports import Holder
 from functions.usecases.take_leases import Start
-from tests.machine.walk import DEFINITION, LANE_DEFINITION, LANE_MACHINE, PLACEHOLDER
+from tests.machine.walk import DEFINITION, LANE_DEFINITION, LANE_MACHINE, PLACEHOLDER, RECONCILE_DEFINITION
 
 ROOT: Final = DEFINITION.parents[1]
 TEXT: Final = DEFINITION.read_text(encoding="utf-8")
 LANE_TEXT: Final = LANE_DEFINITION.read_text(encoding="utf-8")
+RECONCILE_TEXT: Final = RECONCILE_DEFINITION.read_text(encoding="utf-8")
 
 State: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[[State], Iterator[str]]
@@ -56,6 +58,7 @@ LONGEST_PAUSE_SECONDS: Final = 60
 PLAIN_TYPES: Final = ("Task", "Pass", "Choice", "Map", "Fail", "Succeed")
 IMPERATIVES: Final = {
     *("Begin", "Dispatch", "Fold", "Lay", "Merge", "Note", "Plan", "Report", "Stage", "Summarize", "Take"),
+    *("Compare", "Read", "Write"),
 }
 REPORT: Final = "Report failure"
 PLAIN_PATH: Final = r"\$\$?(\.\w+)*(\[0\])?"
@@ -83,6 +86,11 @@ SECONDS: Final = {
     "DispatchWindow": (budget.WINDOW_FUNCTION_SECONDS, budget.WINDOW_TASK_SECONDS),
     "SummarizeRun": SMALL,
     "ReportFailure": SMALL,
+    "PlanReconcile": SMALL,
+    **dict.fromkeys(
+        ("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"),
+        (budget.PAGE_FUNCTION_SECONDS, budget.PAGE_TASK_SECONDS),
+    ),
 }
 """What a function has, and what its task waits."""
 
@@ -105,6 +113,9 @@ RETURNS: Final[dict[str, Any]] = {
     "LayOutLanes": Layout(Progress(), ((Step.DISPATCH, Progress()),), 1).to_state(RUN, 1),
     "SummarizeRun": None,
     "ReportFailure": {"Run": {}, "Progress": {}},
+    "PlanReconcile": {"Reconcile": {}, "Loop": Loop().to_state()},
+    **dict.fromkeys(("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords"), Loop().to_state()),
+    "WriteReport": None,
 }
 """What the functions return: an object's members are relied on, of anything else nothing is known."""
 
@@ -117,6 +128,11 @@ def definition() -> State:
 @pytest.fixture
 def lane() -> State:
     return dict(json.loads(LANE_TEXT))
+
+
+@pytest.fixture
+def reconcile() -> State:
+    return dict(json.loads(RECONCILE_TEXT))
 
 
 def function_of(task: State) -> str:
@@ -340,8 +356,10 @@ def every_error_is_caught_and_keeps_the_state(definition: State) -> Iterator[str
             yield f"{name}: the error takes the state's place"
 
 
-def the_run_hears_of_every_error_of_a_lane(definition: State) -> Iterator[str]:
-    """It fails as its piece did, by the same name; and as a choice without an answer does."""
+def what_fails_ends_the_execution_by_its_name(definition: State) -> Iterator[str]:
+    """As its piece did, and as a choice without an answer does: a lane holds nothing that is to be given back, and a
+    reconcile neither.
+    """
     for name, state in states_of(definition).items():
         if "Catch" in state:
             yield f"{name}: keeps an error to itself"
@@ -401,8 +419,8 @@ def choices_ask_for_a_value(definition: State) -> Iterator[str]:
 
 
 def every_path_was_written_on_every_way_to_it(definition: State) -> Iterator[str]:
-    """A lane's execution begins with what the run's gives to it."""
-    start = {} if REPORT in definition["States"] else given_to_a_lane()
+    """A lane begins with what its run gives to it, any other execution with an input of which nothing is known."""
+    start = given_to_a_lane() if definition["StartAt"] == "Begin lane" else {}
     for name, arriving in known_at(definition, start).items():
         paths = Paths()
         paths.after(states_of(definition).get(name, {}), arriving)
@@ -673,7 +691,7 @@ COMMON: Final = (
 """The rules that hold for the lane machine too."""
 STEP: Final = "Which step?"
 LANE_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
-    the_run_hears_of_every_error_of_a_lane: {
+    what_fails_ends_the_execution_by_its_name: {
         "an error that is caught": (f"{PAGE}/Catch", [{"ErrorEquals": ["States.ALL"], "Next": "Lane done"}]),
         "a default": (f"{STEP}/Default", "Lane done"),
     },
@@ -700,6 +718,32 @@ LANE_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
 }
 
 
+RECONCILE_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
+    what_fails_ends_the_execution_by_its_name: {
+        "an error that is caught": ("Read plans/Catch", [{"ErrorEquals": ["States.ALL"], "Next": "Write report"}]),
+        "a default": ("More plans?/Default", "Compare records"),
+    },
+    transient_errors_are_retried_and_no_others: {
+        "a piece that is not tried again": ("Compare records/Retry", ...),
+        "a report that is not tried again": ("Write report/Retry/1/ErrorEquals/0", ...),
+    },
+    waiting_ends: {
+        "a reconcile without time-out": ("/TimeoutSeconds", ...),
+        "a plan that is read without time-out": ("Read plans/TimeoutSeconds", ...),
+    },
+    choices_ask_for_a_value: {
+        "bookings that never end": ("More bookings?/Choices/1", ...),
+        "a choice on the cursor": ("More plans?/Choices/0", {"Variable": "$.Plans.Cursor", "IsNull": False}),
+    },
+    every_path_was_written_on_every_way_to_it: {
+        "a loop that nobody begins": ("Plan reconcile/ResultSelector/Plans.$", ..., "Read plans"),
+        "a loop that does not say whether it goes on": ("Read objects/ResultSelector/HasMore.$", ..., "More objects?"),
+        "an output that nobody writes": ("Write report/ResultPath", "$.Report", "Window reconciled"),
+        "a reconcile that is lost on the way": ("Read bookings/ResultPath", "$", "More bookings?"),
+    },
+}
+
+
 @pytest.mark.parametrize("rule", SPOILT, ids=lambda rule: rule.__name__)
 def test_the_definition_keeps_the_rule(definition: State, rule: Rule) -> None:
     assert list(rule(definition)) == []
@@ -708,6 +752,23 @@ def test_the_definition_keeps_the_rule(definition: State, rule: Rule) -> None:
 @pytest.mark.parametrize("rule", dict.fromkeys((*COMMON, *LANE_SPOILT)), ids=lambda rule: rule.__name__)
 def test_the_lane_s_definition_keeps_the_rule(lane: State, rule: Rule) -> None:
     assert list(rule(lane)) == []
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys((*COMMON, *RECONCILE_SPOILT)), ids=lambda rule: rule.__name__)
+def test_the_reconcile_s_definition_keeps_the_rule(reconcile: State, rule: Rule) -> None:
+    assert list(rule(reconcile)) == []
+
+
+def test_the_plans_are_read_when_all_they_are_compared_with_has_been(reconcile: State) -> None:
+    """Else what is dispatched meanwhile would seem to be missing, and its object an orphan."""
+    assert [name for name in reconcile["States"] if name.startswith("Read ")] == [
+        "Read bookings",
+        "Read objects",
+        "Read plans",
+    ]
+    for earlier in ("Read bookings", "Read objects"):
+        assert "Read plans" in reachable(reconcile, earlier)
+        assert earlier not in reachable(reconcile, "Read plans")
 
 
 def spoil(definition: State, place: str, value: Any) -> None:
@@ -737,6 +798,14 @@ def test_the_rule_finds_it_in_a_lane(lane: State, rule: Rule, spoilt: tuple[Any,
     assert finds(rule, lane, *spoilt)
 
 
+@pytest.mark.parametrize(
+    ("rule", "spoilt"),
+    [pytest.param(rule, spoilt, id=name) for rule, table in RECONCILE_SPOILT.items() for name, spoilt in table.items()],
+)
+def test_the_rule_finds_it_in_a_reconcile(reconcile: State, rule: Rule, spoilt: tuple[Any, ...]) -> None:
+    assert finds(rule, reconcile, *spoilt)
+
+
 def finds(rule: Rule, definition: State, place: str, value: Any, *elsewhere: str) -> bool:
     """Whether the rule names the state where the definition is spoilt, or the one where that shows."""
     spoil(definition, place, value)
@@ -746,7 +815,9 @@ def finds(rule: Rule, definition: State, place: str, value: Any, *elsewhere: str
 
 # The files
 
-whichever_file = pytest.mark.parametrize("path", [DEFINITION, LANE_DEFINITION], ids=lambda path: path.name)
+whichever_file = pytest.mark.parametrize(
+    "path", [DEFINITION, LANE_DEFINITION, RECONCILE_DEFINITION], ids=lambda path: path.name
+)
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> State:
@@ -767,7 +838,7 @@ def test_every_placeholder_is_a_whole_text_and_names_a_handler_and_every_handler
     }
     assert found > OUTSIDE
     handlers = found - OUTSIDE
-    ours = [*members(json.loads(TEXT)), *members(json.loads(LANE_TEXT))]
+    ours = [member for text in (TEXT, LANE_TEXT, RECONCILE_TEXT) for member in members(json.loads(text))]
     texts = [value for _, value in ours if isinstance(value, str) and "${" in value and value != LANE_MACHINE]
     named = [PLACEHOLDER.fullmatch(text) for text in texts]
     assert all(named)

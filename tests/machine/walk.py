@@ -39,19 +39,27 @@ from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker, 
 
 from functions.adapters import pool
 from functions.domain.budget import PAGE_FUNCTION_SECONDS, SMALL_FUNCTION_SECONDS, WINDOW_FUNCTION_SECONDS
-from functions.handlers import observed, wiring
+from functions.handlers import observed, piece_task, wiring, write_report
 from tests.machine import nested
 from tests.machine.faults import Call, Calls, ProcessDied, When
 
 DEFINITIONS: Final = Path(__file__).parents[2] / "statemachine"
 DEFINITION: Final = DEFINITIONS / "dispatch.asl.json"
 LANE_DEFINITION: Final = DEFINITIONS / "lane.asl.json"
+RECONCILE_DEFINITION: Final = DEFINITIONS / "reconcile.asl.json"
 PLACEHOLDER: Final = re.compile(r"\$\{(\w+?)FunctionArn\}")
 LANE_MACHINE: Final = "${LaneStateMachineArn}"
-STATES: Final = json.loads(DEFINITION.read_text(encoding="utf-8"))["States"].keys()
+STATES: Final = {
+    name
+    for path in (DEFINITION, RECONCILE_DEFINITION)
+    for name in json.loads(path.read_text(encoding="utf-8"))["States"]
+}
 
 SECONDS_OF: Final = {
     **dict.fromkeys(("DispatchPage", "LayOutLanes", "StagePage", "FoldPages", "MergeBucket"), PAGE_FUNCTION_SECONDS),
+    **dict.fromkeys(
+        ("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"), PAGE_FUNCTION_SECONDS
+    ),
     "DispatchWindow": WINDOW_FUNCTION_SECONDS,
 }
 MAX_STATE_BYTES: Final = 8192
@@ -208,6 +216,10 @@ class Account:
         """An object's content."""
         return json.loads(_own("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read())
 
+    def put(self, key: str) -> None:
+        """Put an object into the bucket."""
+        _own("s3").put_object(Bucket=BUCKET, Key=key, Body=b"{}")
+
     @property
     def ledger(self) -> list[State]:
         """The rows of the ledger."""
@@ -253,6 +265,7 @@ class Walk:
         self._patch(patch, account)
         lane_machine = _create_machine("lane", LANE_DEFINITION)
         self._machine = _create_machine("dispatch", DEFINITION, lane_machine)
+        self._reconcile_machine = _create_machine("reconcile", RECONCILE_DEFINITION)
 
     def stand_in(self, function: str, stand_in: StandIn, times: int = 1) -> None:
         """Let `stand_in` take the next `times` invocations of a function."""
@@ -261,7 +274,12 @@ class Walk:
     def run(self, given: object, name: str = "") -> Execution:
         """Start an execution with this input and follow it to its end."""
         name = name or next(self._names)
-        return self._follow(name, name, given)
+        return self._follow(self._machine, name, name, given)
+
+    def reconcile(self, given: object) -> Execution:
+        """Start a reconcile with this input and follow it to its end."""
+        name = next(self._names)
+        return self._follow(self._reconcile_machine, name, name, given)
 
     def redrive(self, execution: Execution) -> Execution:
         """Redrive an execution that ended badly, and follow it to its end.
@@ -272,13 +290,14 @@ class Walk:
         assert execution.status != "SUCCEEDED"
         self._redriven = execution
         _, given = execution.last_entered
-        return self._follow(execution.name, f"{execution.name}-redrive-{_redrives(execution) + 1}", given)
+        machine = execution.context["Id"].rpartition(":")[0].replace(":execution:", ":stateMachine:")
+        return self._follow(machine, execution.name, f"{execution.name}-redrive-{_redrives(execution) + 1}", given)
 
-    def _follow(self, name: str, own_name: str, given: object) -> Execution:
+    def _follow(self, machine: str, name: str, own_name: str, given: object) -> Execution:
         """`own_name` is the name that the execution has in moto, where a redrive is another execution."""
         client = _own("stepfunctions")
-        self._arns[name] = f"{self._machine.replace(':stateMachine:', ':execution:')}:{own_name}"
-        client.start_execution(stateMachineArn=self._machine, name=own_name, input=json.dumps(given))
+        self._arns[name] = f"{machine.replace(':stateMachine:', ':execution:')}:{own_name}"
+        client.start_execution(stateMachineArn=machine, name=own_name, input=json.dumps(given))
         execution = _ended(self._arns[name], self._environments[self._arns[name]])
         assert not self._broken, self._broken
         for text in (text for one in (execution, *self.lanes) for text in one.states):
@@ -345,10 +364,11 @@ class Walk:
         self.calls.listen(session)
         patch.setattr(boto3, "DEFAULT_SESSION", session)
         forget_clients()
-        patch.setattr(observed, "metrics", Metrics())
+        for counting in (observed, write_report):
+            patch.setattr(counting, "metrics", Metrics())
         patch.setattr(observed.logger.registered_handler, "stream", self.log)
         patch.setattr(pool, "_executor", _InTurn)
-        for module in (wiring, observed):
+        for module in (wiring, observed, piece_task):
             patch.setattr(module, "time", SimpleNamespace(time=lambda: self._now))
         patch.setattr(time, "sleep", self._pause)
         patch.setattr(ExecutionWorker, "start", _with(self._walk_through))
@@ -618,6 +638,8 @@ def _environment(account: Account) -> dict[str, str]:
         "POINT_TASK_QUEUE_URL": account.urls["Point"],
         "COUPON_TASK_QUEUE_URL": account.urls["ECoupon"],
         "ALARM_TOPIC_ARN": account.topic,
+        "STILL_WAITING_HOURS": "24",
+        "STACK_NAME": "BookingtimeDispatcherTest",
         "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
         **{f"{variable}_PARAMETER": f"/flags/{name}" for variable, name in flags.items()},
     }

@@ -13,9 +13,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
-from functions.domain.booking import BadRecord, Route
+from functions.domain.booking import BadRecord, RecordVersion, Route
 from functions.domain.budget import (
     PAGE_FUNCTION_SECONDS,
     PAGE_TASK_SECONDS,
@@ -28,6 +29,7 @@ from functions.domain.errors import DispatcherError, DispatchFailed, LeaseLost, 
 from functions.domain.lane import FIRST_FOLD, Range, Step
 from functions.domain.page import QueryPage
 from functions.domain.plan import Plan
+from functions.domain.reconcile import DatedPlan
 from functions.domain.run import Counts, LeaseOwner, Others, Path, Progress, Run
 from functions.domain.staging import BUCKETS, StagedObject, bucket_of
 from functions.domain.task import NewTask, Task, message_body, object_body, rounds
@@ -38,11 +40,15 @@ from functions.usecases.dispatch_window import dispatch_window
 from functions.usecases.fold_pages import fold_pages
 from functions.usecases.lay_out_lanes import lay_out_lanes
 from functions.usecases.merge_bucket import merge_bucket
-from functions.usecases.ports import Dispatch, Holder, JournalEntry, Lease, PlansOf
+from functions.usecases.ports import Dispatch, Holder, JournalEntry, Lease, PlansOf, Span
 from functions.usecases.report_failure import report_failure
 from functions.usecases.stage_page import stage_page
 from functions.usecases.summarize_run import delete_staged, summarize_run
 from functions.usecases.take_leases import take_leases
+from functions.worker.contract import UnworkableTask
+from functions.worker.ports import Answer, Desk, Standing
+from functions.worker.ports import Message as WorkerMessage
+from functions.worker.task import Order, Schema
 
 BUCKET: Final = "task-data"
 DAY: Final = "2026-09-17"
@@ -277,6 +283,8 @@ class FakeLedger:
     """With the time at which each last took its leases."""
     stored: dict[tuple[Window, str, int, int], tuple[str, Plan]] = field(default_factory=dict)
     """By window, run, lane and page: the attempt that planned it, and the plan."""
+    finished_at: dict[tuple[Window, str, int, int], int] = field(default_factory=dict)
+    """Epoch seconds, by the plan's place."""
     _attempts: Iterator[int] = field(default_factory=itertools.count)
 
     def take(self, run: Run) -> Holder | None:
@@ -382,6 +390,16 @@ class FakeLedger:
                         if _is_wanted(plan, some):
                             yield plan
 
+    def runs_of(self, window: Window) -> list[JournalEntry]:
+        """See `Plans.runs_of`."""
+        return [self.runs[window, run_id].entry for run_id in self._run_ids(window)]
+
+    def dated(self, window: Window, run_id: str, span: Span, after: tuple[int, int] | None) -> Iterator[DatedPlan]:
+        """See `Plans.dated`."""
+        for plan in self.plans_of(run_id, window):
+            if (plan.lane, plan.page) > (after or (-1, -1)) and _is_wanted(plan, PlansOf(window, (run_id,), span)):
+                yield DatedPlan(plan, self.finished_at.get((window, run_id, plan.lane, plan.page)))
+
     def staged(self, run: Run, *, folded: bool = True) -> Iterator[StagedObject]:
         """See `Ledger.staged`."""
         with self.faults.call("staged"):
@@ -407,6 +425,7 @@ class FakeLedger:
         """See `Ledger.finish_plan`: the tasks stay as they were written."""
         with self.faults.call("finish plan", str(plan.page)):
             self._change(lease, plan, counts=plan.counts, finished=True, sent=frozenset())
+            self.finished_at[lease.run.window, lease.run.run_id, plan.lane, plan.page] = int(self.clock())
         return replace(plan, finished=True)
 
     def plans_of(self, run_id: str, of_window: Window | None = None) -> list[Plan]:
@@ -834,3 +853,102 @@ def total(plans: Iterable[Plan]) -> Counts:
 def _through_json(value: dict[str, Any]) -> dict[str, Any]:
     copy: dict[str, Any] = json.loads(json.dumps(value, allow_nan=False))
     return copy
+
+
+@dataclass
+class FakeSandbox:
+    """All that the worker works with: the world's objects and bookings, and what was granted of them.
+
+    Its operations are `read object`, `newest`, `is finished`, `is granted`, `grant`, `postpone`, `finish` and
+    `note failure`.
+    """
+
+    world: World
+    granted: list[str] = field(default_factory=list)
+    """The record ids in the order in which they were granted; one that is granted twice stands there twice."""
+    stock: dict[str, int] = field(default_factory=dict)
+    """How many coupons are left, by promotion engine; without an entry there are enough."""
+    finished: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    _versions: set[str] = field(default_factory=set)
+
+    @property
+    def desk(self) -> Desk:
+        """What a worker is given."""
+        index = self.world.index
+        return Desk(
+            objects=self,
+            bookings=self,
+            grants=self,
+            log=self,
+            schema=Schema(index.key_attributes, index.date_attribute),
+            bucket=BUCKET,
+            postponed_by=timedelta(hours=1),
+            clock=self.now,
+        )
+
+    def now(self) -> datetime:
+        """The world's time."""
+        return datetime.fromtimestamp(self.world.clock(), UTC)
+
+    def read(self, key: str) -> bytes:
+        """See `TaskObjects.read`."""
+        with self.world.faults.call("read object"):
+            if key not in self.world.task_data.objects:
+                raise UnworkableTask("its object is missing")
+            return self.world.task_data.objects[key]
+
+    def newest(self, key: Item) -> Item | None:
+        """See `Bookings.newest`."""
+        with self.world.faults.call("newest"):
+            return self._found(key)
+
+    def postpone(self, standing: Standing, to: RecordVersion) -> bool:
+        """See `Bookings.postpone`."""
+        with self.world.faults.call("postpone"):
+            stands = self._found(standing.order.key) == standing.booking
+            if stands:
+                moved = {self.world.index.date_attribute: {"S": to.date}, TIME_ATTRIBUTE: {"S": to.time}}
+                self.world.index.put({**standing.booking, **moved})
+            return stands
+
+    def grant(self, standing: Standing) -> Answer:
+        """See `Grants.grant`."""
+        order, engine = standing.order, standing.order.group.engine
+        with self.world.faults.call("grant"):
+            if order.version_text in self._versions:
+                return Answer.ALREADY_GRANTED
+            if self._found(order.key) != standing.booking:
+                return Answer.CHANGED
+            if order.route is Route.COUPON and self.stock.get(engine) == 0:
+                return Answer.OUT_OF_STOCK
+            if order.route is Route.COUPON and engine in self.stock:
+                self.stock[engine] -= 1
+            self._versions.add(order.version_text)
+            self.granted.append(json.loads(order.version.key)["RecordId"])
+            self.world.index.put({**standing.booking, "RewardStatus": {"S": "Rewarded"}})
+            return Answer.GRANTED
+
+    def is_granted(self, order: Order) -> bool:
+        """See `Grants.is_granted`."""
+        with self.world.faults.call("is granted"):
+            return order.version_text in self._versions
+
+    def is_finished(self, task_id: str) -> bool:
+        """See `TaskLog.is_finished`."""
+        with self.world.faults.call("is finished"):
+            return task_id in self.finished
+
+    def finish(self, task_id: str, counts: Mapping[str, int]) -> None:
+        """See `TaskLog.finish`."""
+        with self.world.faults.call("finish"):
+            self.finished[task_id] = dict(counts)
+
+    def note_failure(self, message: WorkerMessage, reason: str) -> None:
+        """See `TaskLog.note_failure`."""
+        with self.world.faults.call("note failure"):
+            self.failures[message.message_id] = reason
+
+    def _found(self, key: Item) -> Item | None:
+        records = self.world.index.records.values()
+        return next((record for record in records if all(record[name] == key[name] for name in key)), None)

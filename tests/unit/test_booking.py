@@ -11,8 +11,10 @@ from functions.domain.booking import (
     Route,
     is_waiting,
     read_booking,
+    version_of,
 )
 from functions.domain.cursor import DATE_ATTRIBUTE
+from functions.domain.errors import ConfigurationError
 from functions.domain.page import sort_out
 from functions.domain.window import Instant
 from tests.unit.fakes import booking
@@ -229,3 +231,15 @@ def test_a_booking_time_that_is_no_time_sets_the_record_aside(time: str) -> None
 @pytest.mark.parametrize("time", ["19:00:00Z", "19:00:00.5Z", "23:59:59.9999999Z", "19:00:00"])
 def test_a_booking_time_with_or_without_a_fraction_is_good(time: str) -> None:
     assert isinstance(read_booking(booking("R1", time), ["RecordId"]), Booking)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"RewardType": None}, {"BookingTimeUTC": "1:3"}, {"RewardStatus": None}])
+def test_any_record_of_the_index_has_a_version_whatever_it_is_worth(attributes: dict[str, Any]) -> None:
+    item = booking("R1", **{DATE_ATTRIBUTE: "2026-09-17#3", **attributes})
+
+    assert version_of(item, KEY) == ('{"RecordId":"R1"}', "2026-09-17", attributes.get("BookingTimeUTC", "15:10:00Z"))
+
+
+def test_a_record_without_the_table_s_key_is_a_wrong_setting() -> None:
+    with pytest.raises(ConfigurationError, match="the bookings have no key attribute 'BookingId'"):
+        version_of(booking("R1"), ["BookingId"])

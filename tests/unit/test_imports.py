@@ -50,6 +50,7 @@ def test_all_layers_are_looked_at() -> None:
         "handlers",
         "settings",
         "usecases",
+        "worker",
     }
 
 
@@ -88,6 +89,28 @@ def test_nothing_in_the_handlers_speaks_to_aws_itself(module: str) -> None:
     assert not foreign(module) & {"boto3", "botocore"}
 
 
+@pytest.mark.parametrize("module", layer("worker"))
+def test_the_worker_knows_of_the_dispatcher_its_domain_only(module: str) -> None:
+    assert foreign(module) <= AWS | {"pydantic"}
+    assert all(name.startswith(("functions.domain.", "functions.worker")) for name in own(module))
+
+
+@pytest.mark.parametrize("name", ["contract", "task", "ports", "work"])
+def test_what_the_worker_decides_it_decides_without_aws(name: str) -> None:
+    module = f"functions.worker.{name}"
+    inner = {f"functions.worker.{other}" for other in ("contract", "task", "ports", "work")}
+
+    assert foreign(module) <= {"pydantic"}
+    assert not {name.partition(".")[0] for name in imported(module)} & OUTSIDE
+    assert {name for name in own(module) if name.startswith("functions.worker")} <= inner
+
+
+def test_the_dispatcher_does_not_know_the_worker() -> None:
+    dispatcher = [module for module in SOURCES if not module.startswith("functions.worker")]
+
+    assert not [module for module in dispatcher if any(name.startswith("functions.worker") for name in own(module))]
+
+
 def _handlers() -> list[str]:
     return [module for module in layer("handlers") if "\ndef handler(" in SOURCES[module].read_text("utf-8")]
 
@@ -105,6 +128,12 @@ def test_there_is_one_handler_for_each_function() -> None:
         "summarize_run",
         "report_failure",
         "record_end",
+        "plan_reconcile",
+        "read_bookings",
+        "read_objects",
+        "read_plans",
+        "compare_records",
+        "write_report",
     }
 
 
@@ -120,7 +149,7 @@ def test_a_handler_is_short_and_decides_nothing(module: str) -> None:
 def test_only_the_settings_read_the_environment() -> None:
     readers = {module for module in SOURCES if "os" in imported(module)}
 
-    assert readers == {"functions.settings"}
+    assert readers == {"functions.settings", "functions.worker.wiring"}
 
 
 def test_there_is_no_import_circle() -> None:

@@ -4,10 +4,13 @@ import pytest
 
 from functions.domain.errors import ConfigurationError
 from functions.settings import (
+    BookingSettings,
     DispatchSettings,
     LedgerSettings,
     NotifierSettings,
     ParameterSettings,
+    ReconcileSettings,
+    ReportSettings,
     StagingSettings,
     load,
 )
@@ -30,8 +33,19 @@ ENVIRONMENT = {
     "PAGE_BUDGET": "2000",
     "STOP_PARAMETER": "/stop",
     "ALARM_TOPIC_ARN": "arn:topic",
+    "STILL_WAITING_HOURS": "24",
+    "STACK_NAME": "stack",
 }
-KINDS = [ParameterSettings, LedgerSettings, NotifierSettings, StagingSettings, DispatchSettings]
+KINDS = [
+    ParameterSettings,
+    LedgerSettings,
+    NotifierSettings,
+    StagingSettings,
+    BookingSettings,
+    DispatchSettings,
+    ReconcileSettings,
+    ReportSettings,
+]
 VARIABLES = [
     pytest.param(kind, field.name.upper(), id=f"{kind.__name__}.{field.name.upper()}")
     for kind in KINDS

@@ -1,0 +1,35 @@
+"""What a reconcile will compare, decided once from its input and the time it started."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from functions.domain.errors import InvalidInput
+from functions.domain.execution import run_id_of
+from functions.domain.reconcile import Reconcile
+from functions.domain.run import field_of
+from functions.domain.window import parse_instant
+from functions.usecases.window_input import WindowInput, validated
+
+
+def plan_reconcile(execution: Mapping[str, Any], shards: int, still_waiting_hours: int) -> Reconcile:
+    """Read the execution's input and fix what holds for the whole reconcile; nothing else is read.
+
+    `execution` is the state machine's `$$.Execution`: `Input`, `Name` and `StartTime` are used.
+
+    Raises:
+        InvalidInput: the input breaks the contract, or names an hour that has not ended; the message names the field.
+    """
+    given = validated(WindowInput, execution.get("Input"))
+    started_at = field_of(execution, "StartTime", str)
+    window = given.window(started_at)
+    reconcile = Reconcile(
+        run_id_of(field_of(execution, "Name", str), started_at), started_at, window, shards, still_waiting_hours
+    )
+    if parse_instant(window.end_text) > parse_instant(started_at):
+        raise InvalidInput(f"{given.time_field}: the window ends at {window.end_text}, which is still to come")
+    try:
+        _ = reconcile.windows
+    except OverflowError:
+        message = "the hours around the window lie outside the years 1 to 9999"
+        raise InvalidInput(f"{given.time_field}: {message}") from None
+    return reconcile

@@ -1,0 +1,128 @@
+"""Reconciles of the deployed application: each difference as it comes about, and the report that finds exactly it."""
+
+import json
+from collections.abc import Callable
+from datetime import date, timedelta
+from itertools import count
+from typing import Any, Final
+
+import pytest
+
+from functions.domain.report import checksum_of
+from tests.deployed.application import Application, Day, Execution
+from tests.deployed.wire import wait_until
+
+PAST: Final = count()
+"""An hour that is still to come is not reconciled, so these days lie behind us."""
+
+
+@pytest.fixture
+def day(application: Application) -> Day:
+    """A day that is over, with two groups at eight that were dispatched."""
+    day = Day(application, date(2021, 1, 2) + timedelta(days=3 * next(PAST)))
+    day.book("R1", "08:10:00Z", "1")
+    day.book("R2", "08:20:00Z", "1")
+    day.book("R3", "08:30:00Z", "2", RewardType="ECoupon")
+    assert day.run(8).output.items() >= {"Outcome": "Dispatched", "Dispatched": 3}.items()
+    return day
+
+
+def reconcile(day: Day) -> Execution:
+    return day.application.run(day.input(8), "Reconcile")
+
+
+def report_of(day: Day, execution: Execution) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(day.application.content(execution.output["Report"]["Key"]))
+    assert report["Sha256"] == checksum_of(report)
+    return report
+
+
+def differences(execution: Execution) -> dict[str, int]:
+    assert execution.status == "SUCCEEDED", execution
+    return {name: number for name, number in execution.output["Counts"].items() if number}
+
+
+def test_a_window_that_was_dispatched_is_clean(day: Day) -> None:
+    execution = reconcile(day)
+
+    assert differences(execution) == {}
+    assert execution.output.items() >= {"Outcome": "Clean", "Bookings": 3, "DispatchedRecords": 3}.items()
+    assert report_of(day, execution)["Sources"]["TaskData"] == {"Objects": 2}
+
+
+def late(day: Day) -> None:
+    day.book("LATE", "08:40:00Z", "1")
+
+
+def moved(day: Day) -> None:
+    day.book("R1", "23:40:00Z", "1")
+
+
+def of_another_member(day: Day) -> None:
+    day.book("R1", "08:10:00Z", "9")
+
+
+def dispatched_again_for_another_member(day: Day) -> None:
+    of_another_member(day)
+    day.run(8)
+
+
+def orphaned(day: Day) -> None:
+    key = f"tasks/{day.date}/08/aa/{'a' * 64}.json"
+    day.application.client("s3").put_object(Bucket=day.application.outputs["TaskDataBucketName"], Key=key, Body=b"{}")
+
+
+def put_at(day: Day, time_of_day: str) -> None:
+    """Put a booking at a time that the tools refuse, and the index takes."""
+    booking = {
+        "RecordId": {"S": f"ODD@{day.date}"},
+        "BookingDateUTC": {"S": str(day.date)},
+        "BookingTimeUTC": {"S": time_of_day},
+        "RewardStatus": {"S": "WaitToReward"},
+    }
+    day.application.client("dynamodb").put_item(TableName=day.application.outputs["BookingTableName"], Item=booking)
+
+
+def misshapen(day: Day) -> None:
+    put_at(day, "08:3:00Z")
+
+
+def beyond_the_day(day: Day) -> None:
+    put_at(day, "24:30:00Z")
+
+
+@pytest.mark.parametrize(
+    ("happens", "found"),
+    [
+        (late, "MissingInLedger"),
+        (moved, "MissingInBookings"),
+        (of_another_member, "ValueMismatch"),
+        (dispatched_again_for_another_member, "Duplicate"),
+        (orphaned, "OrphanObject"),
+        (misshapen, "Unreachable"),
+        (beyond_the_day, "Unreachable"),
+    ],
+)
+def test_the_report_finds_exactly_what_happened(day: Day, happens: Callable[[Day], None], found: str) -> None:
+    happens(day)
+
+    execution = reconcile(day)
+
+    assert differences(execution) == {found: 1}
+    assert len(report_of(day, execution)["Samples"][found]) == 1
+
+
+def test_an_hour_that_was_not_dispatched_is_missing(application: Application) -> None:
+    day = Day(application, date(2021, 1, 2) + timedelta(days=3 * next(PAST)))
+    assert differences(reconcile(day)) == {"MissingHour": 1}
+
+
+def test_an_hour_that_is_still_to_come_is_refused_and_nothing_is_kept_of_it(application: Application) -> None:
+    day = application.new_day()
+    execution, client = application.start(day.input(8), "Reconcile"), application.client("stepfunctions")
+
+    assert wait_until(lambda: client.describe_execution(executionArn=execution)["status"] != "RUNNING")
+
+    ended = client.describe_execution(executionArn=execution)
+    assert (ended["status"], ended["error"]) == ("FAILED", "InvalidInput")
+    assert application.keys(f"staging/{day.date}/") == []

@@ -1,0 +1,142 @@
+"""A reconcile over the fakes: its own stores in memory, and the machine that walks it."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from functions.domain.reconcile import Difference, Loop, Piece, Reconcile, Step
+from functions.domain.values import Item
+from functions.domain.window import Window, parse_instant
+from functions.usecases.compare_records import compare_records
+from functions.usecases.pieces import Recorder
+from functions.usecases.read_bookings import read_bookings
+from functions.usecases.read_objects import read_objects
+from functions.usecases.read_plans import read_plans
+from functions.usecases.write_report import write_report
+from tests.unit.fakes import BUCKET, DAY, Faults, World, window
+
+STACK: Final = "BookingtimeDispatcherTest"
+TAKEN_AT: Final = "2026-09-17T18:30:00Z"
+MAX_PIECES: Final = 500
+CLEAN: Final = dict.fromkeys((kind.value for kind in Difference), 0)
+
+
+@dataclass
+class FakePieces:
+    """The pieces of all reconciles; a piece goes through JSON, as the ledger's row does."""
+
+    faults: Faults
+    rows: dict[tuple[str, Step, int], Piece] = field(default_factory=dict)
+
+    def find(self, execution_id: str, step: Step, number: int) -> Piece | None:
+        """See `Pieces.find`."""
+        with self.faults.call("find piece"):
+            return self.rows.get((execution_id, step, number))
+
+    def record(self, execution_id: str, step: Step, piece: Piece) -> Piece:
+        """See `Pieces.record`."""
+        with self.faults.call("record piece", f"{step} {piece.number}"):
+            cursor, counts = json.loads(json.dumps([piece.cursor, piece.counts]))
+            stored = Piece(piece.number, cursor, counts, piece.staged)
+            return self.rows.setdefault((execution_id, step, piece.number), stored)
+
+    def of(self, execution_id: str, step: Step) -> Iterator[Piece]:
+        """See `Pieces.of`."""
+        return iter([self.rows[place] for place in sorted(self.rows) if place[:2] == (execution_id, step)])
+
+
+@dataclass
+class FakeObjects:
+    """The tasks' objects by key."""
+
+    objects: dict[str, bytes]
+
+    def keys(self, prefix: str, after: str) -> Iterator[str]:
+        """See `TaskObjects.keys`."""
+        return iter(sorted(key for key in self.objects if key.startswith(prefix) and key > after))
+
+
+@dataclass
+class FakeReports:
+    """The reports."""
+
+    faults: Faults
+    bucket: str = BUCKET
+    objects: dict[str, bytes] = field(default_factory=dict)
+
+    def write(self, key: str, pieces: Iterable[bytes]) -> None:
+        """See `Reports.write`."""
+        with self.faults.call("write report", key):
+            self.objects[key] = b"".join(pieces)
+
+
+class Reconciler:
+    """Reconciles windows of a world; `has_time` is asked by every call."""
+
+    def __init__(self, world: World, has_time: Callable[[], bool] = lambda: True) -> None:
+        """Begin with no reconcile."""
+        self.world = world
+        self.pieces = FakePieces(world.faults)
+        self.reports = FakeReports(world.faults)
+        self.has_time = has_time
+        self._recorder = Recorder(self.pieces, world.staging)
+
+    def calls(self, reconcile: Reconcile) -> dict[Step, Callable[[Loop], Loop]]:
+        """What the machine calls for each step."""
+        world, recorder = self.world, self._recorder
+        objects = FakeObjects(world.task_data.objects)
+        return {
+            Step.BOOKINGS: lambda loop: read_bookings(reconcile, loop, world.index, recorder, self.has_time),
+            Step.OBJECTS: lambda loop: read_objects(reconcile, loop, objects, recorder, self.has_time),
+            Step.PLANS: lambda loop: read_plans(reconcile, loop, world.ledger, recorder, self.has_time),
+            Step.COMPARED: lambda loop: compare_records(reconcile, loop, recorder),
+        }
+
+    def run(self, reconcile: Reconcile) -> dict[str, Any]:
+        """An execution from its start to its output."""
+        for call in self.calls(reconcile).values():
+            loop = Loop()
+            for _ in range(MAX_PIECES):
+                loop = Loop.from_state(json.loads(json.dumps(call(loop).to_state())))
+                if not loop.has_more:
+                    break
+            else:
+                raise AssertionError("the step does not end")
+        return self.report(reconcile)
+
+    def report(self, reconcile: Reconcile) -> dict[str, Any]:
+        """The last step of an execution."""
+        return write_report(reconcile, STACK, self.world.index.key_attributes, self._recorder, self.reports)
+
+    def written(self, output: dict[str, Any]) -> dict[str, Any]:
+        """The report that an output points to."""
+        report: dict[str, Any] = json.loads(self.reports.objects[output["Report"]["Key"]])
+        return report
+
+    def missing(self, output: dict[str, Any]) -> list[Any]:
+        """The versions that the report's list has, which is what its checksum and its count say."""
+        told = self.written(output)["Missing"]
+        body = self.reports.objects[told["Key"]]
+        versions = [json.loads(line) for line in body.decode("ascii").splitlines()]
+        assert (hashlib.sha256(body).hexdigest(), len(versions)) == (told["Sha256"], told["Count"])
+        return versions
+
+
+def after_the_hour(*records: Item) -> World:
+    """A world with these bookings, a minute after the hour from 15:00 to 16:00 has ended."""
+    world = World(*records)
+    world.clock.now = parse_instant(f"{DAY}T16:01:10Z").seconds
+    return world
+
+
+def a_reconcile(hour: int = 15, execution_id: str = "reconcile-1", taken_at: str = TAKEN_AT) -> Reconcile:
+    """A planned reconcile of an hour of the fakes' day."""
+    return Reconcile(execution_id, taken_at, window(hour), shards=0, still_waiting_hours=24)
+
+
+def reconciled(world: World, of_window: Window | None = None, **changes: Any) -> dict[str, Any]:
+    """What a reconcile of the world comes to."""
+    reconcile = a_reconcile(**changes) if of_window is None else a_reconcile(of_window.start.hour, **changes)
+    return Reconciler(world).run(reconcile)
