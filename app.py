@@ -4,6 +4,7 @@ Other context settings (see `infra/stage.py`): `bookingTableName`, `bookingIndex
 import a bookings table; `bookingDateAttribute`, `bookingShards` say what its index is partitioned by;
 `laneConcurrency`, `pageBudget` bound what runs side by side and how long one execution goes on;
 `stillWaitingHours` says when a reconcile calls a dispatched booking one that waits too long;
+`redoWithoutApproval` says how many records may be redone without a second person;
 `taskExpiryDays` gives the tasks' objects an age; `tracing` traces executions.
 """
 

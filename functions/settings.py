@@ -13,7 +13,7 @@ _Settings = TypeVar("_Settings")
 
 @dataclass(frozen=True, slots=True)
 class ParameterSettings:
-    """Of the function that plans a run: the full names of the flags, and what the deployment fixes."""
+    """Of the functions that plan a run or a comparison: the full names of the flags, and what the deployment fixes."""
 
     pagination_enabled_parameter: str
     page_size_parameter: str
@@ -66,10 +66,25 @@ class ReconcileSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """Of the function that writes a reconcile's report."""
+    """Of the functions that write reports."""
 
     stack_name: str
     booking_key_attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RedoSettings:
+    """Of the function that plans a redo."""
+
+    stack_name: str
+    booking_shards: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalSettings:
+    """Of the function that counts what a redo would dispatch."""
+
+    redo_without_approval: int
 
 
 @dataclass(frozen=True, slots=True)

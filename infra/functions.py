@@ -23,7 +23,8 @@ COUNTING: Final = Size(SMALL_FUNCTION_SECONDS, 1024)
 """Of functions that read all plans of a run: with more memory comes more CPU."""
 PAGE: Final = Size(PAGE_FUNCTION_SECONDS, 1024)
 WINDOW: Final = Size(WINDOW_FUNCTION_SECONDS, 3008)
-"""The full read holds the whole hour.  More memory a new account does not grant to one function."""
+"""The full read holds the whole hour, and so does the comparison with it.  More memory a new account does not grant
+to one function."""
 
 TAKE_LEASES: Final = ("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem")
 END_RUN: Final = ("dynamodb:DeleteItem", "dynamodb:UpdateItem")
@@ -35,6 +36,7 @@ KEEP_PLANS: Final = (*ADD_PLAN, *SEE_PLANS)
 ASK_FOR_PLAN: Final = ("dynamodb:GetItem",)
 """A page's; the chunks of a whole window are listed."""
 READ_TASKS: Final = ("dynamodb:BatchGetItem",)
+NOTE: Final = ("dynamodb:PutItem",)
 RECORD_PIECE: Final = ("dynamodb:GetItem", "dynamodb:PutItem")
 
 
@@ -210,8 +212,12 @@ class Functions(Construct):
             "LANE_CONCURRENCY": str(stage.lane_concurrency),
             "PAGE_BUDGET": str(stage.page_budget),
         }
-        plan = self._function("PlanRun", "plan_run", SMALL, planning, "Fixes window, flags and path of a run, once.")
-        plan.allow(["ssm:GetParameters"], [parameter.parameter_arn for parameter in flags.values()])
+        for name, module, description in (
+            ("PlanRun", "plan_run", "Fixes window, flags and path of a run, once."),
+            ("PlanCompare", "plan_compare", "Fixes what a comparison of the paths reads."),
+        ):
+            plan = self._function(name, module, SMALL, planning, description)
+            plan.allow(["ssm:GetParameters"], [parameter.parameter_arn for parameter in flags.values()])
 
         ledger = {"LEDGER_TABLE_NAME": storage.ledger.table_name}
         telling = ledger | {"ALARM_TOPIC_ARN": alarms.topic_arn}
@@ -248,6 +254,7 @@ class Functions(Construct):
             "BOOKING_KEY_ATTRIBUTES": json.dumps(storage.bookings.key_attributes),
             "BOOKING_DATE_ATTRIBUTE": storage.bookings.date_attribute,
             "BOOKING_SHARDS": str(storage.bookings.shards),
+            "TASK_DATA_BUCKET_NAME": storage.task_data.bucket_name,
         }
         dispatch = (
             bookings
@@ -269,6 +276,10 @@ class Functions(Construct):
                 function.allow(["sqs:SendMessage"], queues.arns)
 
         self._reconcile(storage, bookings, tidying)
+        self._compare(storage, bookings)
+        self._redo(
+            storage=storage, dispatch=dispatch, telling=telling, parameters=parameters, queues=queues, alarms=alarms
+        )
 
     def _reconcile(self, storage: Storage, bookings: Mapping[str, str], tidying: Mapping[str, str]) -> None:
         """Add the functions that compare: they read what the others wrote, and write nothing of theirs."""
@@ -292,6 +303,52 @@ class Functions(Construct):
         report = self._function("WriteReport", "write_report", PAGE, reporting, "Writes a reconcile's report.")
         report.allow(SEE_PLANS, [storage.ledger.table_arn])
         _allow_objects(report, storage.task_data, Objects(streamed=("reports/",), read=("staging/",)))
+
+    def _compare(self, storage: Storage, bookings: Mapping[str, str]) -> None:
+        """Add the function that compares the paths: it reads the window, and leaves nothing but its report."""
+        environment = {**bookings, "STACK_NAME": Stack.of(self).stack_name}
+        description = "Compares what the paths would dispatch of a window."
+        function = self._function("ComparePaths", "compare_paths", WINDOW, environment, description)
+        function.allow(["dynamodb:Query"], [storage.bookings.index_arn])
+        _allow_objects(function, storage.task_data, Objects(written=("reports/",)))
+
+    def _redo(  # noqa: PLR0913 -- what the functions are given, by name
+        self,
+        *,
+        storage: Storage,
+        dispatch: Mapping[str, str],
+        telling: Mapping[str, str],
+        parameters: RunParameters,
+        queues: TaskQueues,
+        alarms: sns.Topic,
+    ) -> None:
+        """Add the functions that mend: one of them dispatches, and only that one may."""
+        bucket, ledger = storage.task_data, storage.ledger.table_arn
+        planning = {
+            "TASK_DATA_BUCKET_NAME": bucket.bucket_name,
+            "STACK_NAME": Stack.of(self).stack_name,
+            "BOOKING_SHARDS": str(storage.bookings.shards),
+        }
+        plan = self._function("PlanRedo", "plan_redo", PAGE, planning, "Checks a report, and plans its redo.")
+        _allow_objects(plan, bucket, Objects(read=("reports/",)))
+        counting = {**dispatch, "REDO_WITHOUT_APPROVAL": str(self._stage.redo_without_approval)}
+        count = self._function("CountMissing", "count_missing", PAGE, counting, "Counts what a redo would dispatch.")
+        count.allow(SEE_PLANS + READ_TASKS, [ledger])
+        count.allow(["dynamodb:Query"], [storage.bookings.index_arn])
+        _allow_objects(count, bucket, Objects(read=("plans/", "reports/")))
+        ask = self._function("AskForApproval", "ask_for_approval", SMALL, telling, "Asks a second person about a redo.")
+        ask.allow(NOTE, [ledger])
+        ask.allow(["sns:Publish"], [alarms.topic_arn])
+        self._function("CheckApproval", "check_approval", SMALL, {}, "Sees who approved a redo.")
+        page = self._function("RedoPage", "redo_page", PAGE, dispatch, "Dispatches versions that a report lists.")
+        page.allow(ASK_FOR_PLAN + KEEP_PLANS, [ledger])
+        page.allow(["ssm:GetParameters"], [parameters.stop.parameter_arn])
+        page.allow(["dynamodb:Query"], [storage.bookings.index_arn])
+        page.allow(["sqs:SendMessage"], queues.arns)
+        _allow_objects(page, bucket, PAGE_DISPATCHED._replace(read=("plans/", "reports/")))
+        keeping = {"LEDGER_TABLE_NAME": storage.ledger.table_name}
+        record = self._function("RecordRepair", "record_repair", SMALL, keeping, "Keeps what a redo did.")
+        record.allow(NOTE, [ledger])
 
     def _function(
         self, name: str, module: str, size: Size, environment: Mapping[str, str], description: str

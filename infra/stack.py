@@ -48,7 +48,7 @@ class DispatcherStack(Stack):
             self,
             "Watch",
             stage=stage,
-            state_machine=workflow.state_machine,
+            state_machines=[workflow.state_machine, workflow.redo_machine],
             recorder=functions.by_name["RecordEnd"],
         )
         schedule = HourlySchedule(
@@ -86,6 +86,8 @@ class DispatcherStack(Stack):
             "DispatchStateMachineArn": workflow.state_machine.state_machine_arn,
             "LaneStateMachineArn": workflow.lane_machine.state_machine_arn,
             "ReconcileStateMachineArn": workflow.reconcile_machine.state_machine_arn,
+            "CompareStateMachineArn": workflow.compare_machine.state_machine_arn,
+            "RedoStateMachineArn": workflow.redo_machine.state_machine_arn,
             "BookingTableName": storage.bookings.table.table_name,
             "BookingIndexName": storage.bookings.index_name,
             "BookingDateAttribute": storage.bookings.date_attribute,

@@ -20,6 +20,7 @@ MAX_LANE_CONCURRENCY: Final = 40
 DEFAULT_STILL_WAITING_HOURS: Final = 24
 MAX_STILL_WAITING_HOURS: Final = 2400
 """A hundred days: half as long as the ledger keeps plans."""
+MAX_REDO_WITHOUT_APPROVAL: Final = 10
 MAX_PAGE_BUDGET: Final = 3000
 """At seven events a page they leave room for retries in an execution's history of 25,000."""
 
@@ -72,6 +73,8 @@ class Stage:
     """After so many pages the next execution goes on."""
     still_waiting_hours: int = DEFAULT_STILL_WAITING_HOURS
     """A record that waits so long after its dispatch is a difference of a reconcile."""
+    redo_without_approval: int = 0
+    """A redo of so many records needs no second person."""
 
     @property
     def deploys_worker(self) -> bool:
@@ -107,6 +110,7 @@ class Stage:
             still_waiting_hours=_number(
                 "stillWaitingHours", setting, DEFAULT_STILL_WAITING_HOURS, range(1, MAX_STILL_WAITING_HOURS + 1)
             ),
+            redo_without_approval=_number("redoWithoutApproval", setting, 0, range(MAX_REDO_WITHOUT_APPROVAL + 1)),
         )
         if stage.keeps_data and stage.existing_bookings is None:
             # A table made here would stay empty, and every hour would be dispatched as "nothing to do".

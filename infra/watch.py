@@ -1,5 +1,6 @@
 """What sees an execution die outside its own failure branch: timed out, stopped, or failed by the service."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Duration
@@ -32,7 +33,7 @@ class ExecutionWatch(Construct):
         construct_id: str,
         *,
         stage: Stage,
-        state_machine: sfn.StateMachine,
+        state_machines: Sequence[sfn.StateMachine],
         recorder: lambda_.Function,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -40,12 +41,12 @@ class ExecutionWatch(Construct):
         self.rule = events.Rule(
             self,
             "BadEnd",
-            description="An execution of the dispatch machine failed, timed out or was stopped.",
+            description="An execution that holds a window failed, timed out or was stopped.",
             event_pattern=events.EventPattern(
                 source=["aws.states"],
                 detail_type=["Step Functions Execution Status Change"],
                 detail={
-                    "stateMachineArn": [state_machine.state_machine_arn],
+                    "stateMachineArn": [machine.state_machine_arn for machine in state_machines],
                     "status": ["FAILED", "TIMED_OUT", "ABORTED"],
                 },
             ),

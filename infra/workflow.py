@@ -1,4 +1,4 @@
-"""The state machines, each from its definition file: of a run, of a run's lanes, and of a reconcile."""
+"""The state machines, each from its definition file: of a run, its lanes, a reconcile, a comparison and a redo."""
 
 import re
 from collections.abc import Mapping
@@ -50,6 +50,8 @@ class Workflow(Construct):
         )
         self._let_start_lanes()
         self.reconcile_machine = self._machine("Reconcile", "ReconcileLog", definitions / "reconcile.asl.json")
+        self.compare_machine = self._machine("Compare", "CompareLog", definitions / "compare.asl.json")
+        self.redo_machine = self._machine("Redo", "RedoLog", definitions / "redo.asl.json")
 
     def _machine(
         self, construct_id: str, log_id: str, definition: Path, others: Mapping[str, str] | None = None

@@ -22,7 +22,7 @@ from functions.adapters.ledger_table import (
     text,
 )
 from functions.domain.plan import Plan
-from functions.domain.run import LeaseOwner, Others, Run, RunIds
+from functions.domain.run import LeaseOwner, Others, Path, Run, RunIds
 from functions.domain.window import Window
 from functions.usecases.ports import JournalEntry
 
@@ -48,7 +48,7 @@ class DynamoJournal:
 
     def last_run(self, window: Window) -> JournalEntry | None:
         """See `Journal.last_run`; run ids begin with the time of their start, so the last row is the latest run."""
-        runs = runs_of(self.table, window)
+        runs = [entry for entry in runs_of(self.table, window) if entry.path != Path.REDO]
         return runs[-1] if runs else None
 
     def outlines(self, owner: LeaseOwner) -> Iterator[Plan]:

@@ -11,7 +11,9 @@ Items (`Pk`, `Sk`):
   buckets, and the index of a staged page's object;
 - `plan#<hour>#<run>`, `body#<lane>#<page>`: its tasks, written in the same transaction; or the row names an object;
 - `reconcile#<execution>`, `<step>#<piece>`: a piece of a reconcile: where the next one starts (`Cursor`), what it
-  counted, and the index of the object that holds its lines.
+  counted, and the index of the object that holds its lines;
+- `approval#<execution's ARN>`, `token`: by which `Token` a redo is answered;
+- `redo#<hour>`, `<run>#<execution>`: what a redo did (`Repair`), who asked and who approved; it does not expire.
 
 `ExpiresAt` is housekeeping, long after any redo: no condition relies on it.
 """
@@ -203,6 +205,11 @@ def execution_key(execution_id: str) -> Row:
 def run_key(window: Window, run_id: str) -> Row:
     """A run of a window."""
     return key(runs_partition(window), f"run#{run_id}")
+
+
+def approval_key(execution: str) -> Row:
+    """The question whether a redo may go on; `execution` is its ARN."""
+    return key(f"approval#{execution}", "token")
 
 
 def runs_partition(window: Window) -> str:

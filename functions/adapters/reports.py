@@ -1,11 +1,18 @@
 """What a reconcile sees and keeps in the task-data bucket: the keys of the tasks' objects, and its reports."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from functions.adapters.clients import translated
+from botocore.exceptions import ClientError
+
+from functions.adapters.clients import code_of, translated
 from functions.adapters.multipart import ObjectWriter
+from functions.domain.errors import InvalidInput
+
+_NOT_THERE: Final = frozenset({"NoSuchKey", "AccessDenied"})
+"""Without the right to list the bucket S3 tells the two not apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +45,22 @@ class S3Reports:
     def write(self, key: str, pieces: Iterable[bytes]) -> None:
         """See `Reports.write`."""
         ObjectWriter(self.client, self.bucket, key, "application/json").write(pieces)
+
+    def lines(self, key: str, offset: int = 0) -> Iterator[bytes]:
+        """See `Reports.lines`: one streamed read."""
+        behind = {"Range": f"bytes={offset}-"} if offset else {}
+        with translated("GetObject"):
+            try:
+                body = self.client.get_object(Bucket=self.bucket, Key=key, **behind)["Body"]
+            except ClientError as error:
+                if code_of(error) in _NOT_THERE:
+                    raise InvalidInput(f"Report.Key: {key} is not there, or may not be read") from None
+                raise
+        with closing(body):
+            reading = body.iter_lines(keepends=True)
+            while True:
+                with translated("GetObject"):
+                    line = next(reading, None)
+                if line is None:
+                    return
+                yield line

@@ -22,6 +22,9 @@ WINDOW_LEASE_SECONDS: Final = WINDOW_TASK_SECONDS + LEASE_MARGIN_SECONDS
 SMALL_FUNCTION_SECONDS: Final = 60
 SMALL_TASK_SECONDS: Final = SMALL_FUNCTION_SECONDS + 15
 
+APPROVAL_TASK_SECONDS: Final = 24 * 3600
+"""So long a redo waits for a second person's answer."""
+
 WORKER_FUNCTION_SECONDS: Final = 120
 QUEUE_VISIBILITY_SECONDS: Final = 6 * WORKER_FUNCTION_SECONDS
 """As AWS advises: a batch must not come again while its function works, or waits because it was throttled.

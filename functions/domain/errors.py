@@ -44,6 +44,10 @@ class IndexNotReady(PermanentError):
     """The bookings index is still being created or backfilled."""
 
 
+class NotApproved(PermanentError):
+    """The requester acts: a redo was rejected, not answered in time, or answered by whoever asked for it."""
+
+
 class ConfigurationError(PermanentError):
     """The stack's owner acts: a name, a right or a setting is wrong."""
 
@@ -63,6 +67,7 @@ ERRORS_BY_NAME: dict[str, type[DispatcherError]] = {
         LeaseLost,
         WindowBusy,
         IndexNotReady,
+        NotApproved,
         ConfigurationError,
         DispatchFailed,
     )

@@ -7,6 +7,8 @@ from typing import Final
 
 from functions.domain.window import parse_instant
 
+REDO_RUN: Final = "redo-"
+"""What the id of a redo's run begins with; any other begins with a date."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from functions.domain.errors import ERRORS_BY_NAME, DispatcherError, DispatchFailed, TransientError
+from functions.domain.execution import REDO_RUN
 from functions.domain.run import Path, State
 
 MAX_MESSAGE: Final = 1000
@@ -115,7 +116,7 @@ def text_of(detail: Mapping[str, Any]) -> str:
             lines += [f"Read {before}: {_some(totals, 'Evaluated', 'record')} on {_some(totals, 'Pages')}."]
         rest = f"whatever of this {piece} was not sent yet, and every {piece} after it"
         lines += [f"Not dispatched: {rest if page and lane is None else 'everything else'}."]
-    return "\n".join([*lines, "", *_how_to_go_on(detail.get("WindowEnd"))])
+    return "\n".join([*lines, "", *_how_to_go_on(detail)])
 
 
 def _some(totals: State, name: str, noun: str | None = None) -> str:
@@ -125,7 +126,10 @@ def _some(totals: State, name: str, noun: str | None = None) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _how_to_go_on(window_end: Any) -> list[str]:
+def _how_to_go_on(detail: Mapping[str, Any]) -> list[str]:
+    window_end = detail.get("WindowEnd")
+    if str(detail.get("RunId")).startswith(REDO_RUN):
+        return ["To go on, start a new execution with the same input; it repeats nothing that was dispatched."]
     if window_end is None:
         return ["To go on, start a new execution with an input that is mended."]
     return [

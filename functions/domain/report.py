@@ -65,15 +65,19 @@ def checksum_of(report: Mapping[str, Any]) -> str:
 
 
 def sample_of(finding: Finding) -> dict[str, Any]:
-    """A difference as a person reads it: the record's key, date and time, or the object's key; nothing else of it.
+    """A difference as a person reads it: the record's key, date and time, or the object's key; nothing else of it."""
+    if finding.text.startswith("["):
+        return record_of(finding.text)
+    return {"Object": json.loads(finding.text)}
+
+
+def record_of(version: str) -> dict[str, Any]:
+    """A record version, which is `[key, date, time]` in JSON, as a person reads it.
 
     A key with a fraction is written as text, so that no digit is lost in reading.
     """
-    match json.loads(finding.text, parse_float=str):
-        case [key, date, time]:
-            return {"Key": key, "BookingDateUTC": date, "BookingTimeUTC": time}
-        case key:
-            return {"Object": key}
+    key, date, time = json.loads(version, parse_float=str)
+    return {"Key": key, "BookingDateUTC": date, "BookingTimeUTC": time}
 
 
 def report_of(  # noqa: PLR0913 -- the parts of a report, by name

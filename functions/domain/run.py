@@ -32,6 +32,8 @@ class Path(StrEnum):
     """Page by page; groups are each page's."""
     GROUPED = "grouped"
     """Page by page, staged and merged; groups are the window's."""
+    REDO = "redo"
+    """Version by version, as a report lists what is missing; groups are each page's."""
 
     @property
     def lease_seconds(self) -> int:

@@ -12,6 +12,7 @@ from functions.adapters.ledger_table import LedgerTable
 from functions.adapters.notifier import SnsNotifier
 from functions.adapters.parameters import SsmParameters
 from functions.adapters.pieces import DynamoPieces
+from functions.adapters.repairs import DynamoRepairs
 from functions.adapters.reports import S3Reports, S3TaskObjects
 from functions.adapters.staging import S3Staging
 from functions.adapters.task_data import S3TaskData
@@ -20,12 +21,14 @@ from functions.domain.booking import Route
 from functions.domain.flags import GROUPING, PAGE_SIZE, PAGINATION_ENABLED, SET_ASIDE_LIMIT, STOP, is_clear_true
 from functions.domain.run import Deployment
 from functions.settings import (
+    ApprovalSettings,
     BookingSettings,
     DispatchSettings,
     LedgerSettings,
     NotifierSettings,
     ParameterSettings,
     ReconcileSettings,
+    RedoSettings,
     ReportSettings,
     StagingSettings,
     load,
@@ -36,7 +39,7 @@ from functions.usecases.ports import Dispatch
 
 @functools.cache
 def parameters() -> SsmParameters:
-    """Of the function that plans a run."""
+    """Of the functions that plan a run or a comparison."""
     settings = load(ParameterSettings)
     names = {
         PAGINATION_ENABLED: settings.pagination_enabled_parameter,
@@ -111,7 +114,7 @@ def task_objects() -> S3TaskObjects:
 
 
 def reports() -> S3Reports:
-    """Of the function that writes reports."""
+    """Of the functions that write reports, or read them."""
     return S3Reports(client("s3"), load(StagingSettings).task_data_bucket_name)
 
 
@@ -123,8 +126,25 @@ def reconcile_settings() -> ReconcileSettings:
 
 @functools.cache
 def report_settings() -> ReportSettings:
-    """Of the function that writes a reconcile's report."""
+    """Of the functions that write reports."""
     return load(ReportSettings)
+
+
+def repairs() -> DynamoRepairs:
+    """Of the functions that ask for an approval, or keep what a redo did."""
+    return DynamoRepairs(ledger_table())
+
+
+@functools.cache
+def redo_settings() -> RedoSettings:
+    """Of the function that plans a redo."""
+    return load(RedoSettings)
+
+
+@functools.cache
+def approval_settings() -> ApprovalSettings:
+    """Of the function that counts what a redo would dispatch."""
+    return load(ApprovalSettings)
 
 
 @functools.cache

@@ -113,7 +113,7 @@ def _read(run: Run, dispatch: Dispatch) -> _Reading:
         token: Token | None = None
         while True:
             pages += 1
-            page = read_page(run, lane, token, dispatch)
+            page = read_page(run, lane, token, dispatch.bookings)
             evaluated += page.evaluated_count
             items += page.items
             token = page.next_token

@@ -7,7 +7,6 @@ from functions.domain.errors import InvalidInput
 from functions.domain.execution import run_id_of
 from functions.domain.reconcile import Reconcile
 from functions.domain.run import field_of
-from functions.domain.window import parse_instant
 from functions.usecases.window_input import WindowInput, validated
 
 
@@ -21,12 +20,10 @@ def plan_reconcile(execution: Mapping[str, Any], shards: int, still_waiting_hour
     """
     given = validated(WindowInput, execution.get("Input"))
     started_at = field_of(execution, "StartTime", str)
-    window = given.window(started_at)
+    window = given.closed_window(started_at)
     reconcile = Reconcile(
         run_id_of(field_of(execution, "Name", str), started_at), started_at, window, shards, still_waiting_hours
     )
-    if parse_instant(window.end_text) > parse_instant(started_at):
-        raise InvalidInput(f"{given.time_field}: the window ends at {window.end_text}, which is still to come")
     try:
         _ = reconcile.windows
     except OverflowError:

@@ -127,7 +127,7 @@ class Journal(Protocol):
         """The other runs of this window and the runs of its neighbours, whether they ended or not."""
 
     def last_run(self, window: Window) -> JournalEntry | None:
-        """The latest run of the window."""
+        """The latest run of the window that read it; a redo is none."""
 
     def outlines(self, owner: LeaseOwner) -> Iterator[Plan]:
         """The plans of the owner's run by lane and page, without their tasks."""
@@ -298,3 +298,20 @@ class Reports(Protocol):
 
     def write(self, key: str, pieces: Iterable[bytes]) -> None:
         """Write one object from the pieces of its body, whatever their number."""
+
+    def lines(self, key: str, offset: int = 0) -> Iterator[bytes]:
+        """The lines of an object from a byte on, with their ends, read as they are asked for.
+
+        Raises:
+            InvalidInput: there is no such object, or none that may be read.
+        """
+
+
+class Repairs(Protocol):
+    """What is asked of a person before a redo, and what is kept of it."""
+
+    def ask(self, execution: str, token: str) -> None:
+        """Note the task token by which the execution (its ARN) is answered; a later one takes its place."""
+
+    def keep(self, run: Run, repair: Mapping[str, Any]) -> None:
+        """Keep, without end, what a redo did; a repeated call keeps the same."""

@@ -8,7 +8,7 @@ from functions.domain.errors import ConfigurationError
 from functions.domain.lane import Range
 from functions.domain.page import QueryPage
 from functions.domain.run import Progress, Run
-from functions.usecases.ports import BookingIndex, Dispatch
+from functions.usecases.ports import BookingIndex
 
 
 def token_in(run: Run, progress: Progress, index: BookingIndex) -> Token | None:
@@ -20,18 +20,18 @@ def token_in(run: Run, progress: Progress, index: BookingIndex) -> Token | None:
     return checked(progress.token, run.ranges[progress.lane], index)
 
 
-def read_page(run: Run, lane: int, token: Token | None, dispatch: Dispatch) -> QueryPage:
+def read_page(run: Run, lane: int, token: Token | None, index: BookingIndex) -> QueryPage:
     """Query the lane's page that starts behind `token`.
 
     Raises:
         TokenNotAdvancing, InvalidToken: the page's own token would read this part again, or another.
         ConfigurationError: the index is sharded otherwise than when the run was planned, which would find nothing.
     """
-    if run.shards != dispatch.bookings.shards:
+    if run.shards != index.shards:
         raise ConfigurationError(
-            f"the run was planned for {run.shards} shards, the index has {dispatch.bookings.shards}: start anew"
+            f"the run was planned for {run.shards} shards, the index has {index.shards}: start anew"
         )
-    return read_range(run.ranges[lane], token, run.page_size, dispatch.bookings)
+    return read_range(run.ranges[lane], token, run.page_size, index)
 
 
 def read_range(keys: Range, token: Token | None, page_size: int, index: BookingIndex) -> QueryPage:

@@ -38,7 +38,7 @@ def stage_page(run: Run, progress: Progress, dispatch: Dispatch, deadline: float
 def _staged(run: Run, progress: Progress, token: Token | None, attempt: Attempt) -> Plan:
     """Query the page, set its bad records aside, and write the good ones; a page without any has no object."""
     dispatch = attempt.dispatch
-    page = read_page(run, progress.lane, token, dispatch)
+    page = read_page(run, progress.lane, token, dispatch.bookings)
     bookings, bad = sort_out(page.items, dispatch.bookings.key_attributes, dispatch.bookings.date_attribute)
     set_aside(dispatch, run, progress, bad)
     lines = sorted(map(staged_line, bookings))

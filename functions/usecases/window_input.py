@@ -48,6 +48,17 @@ class WindowInput(BaseModel):
         except ValueError as error:
             raise InvalidInput(f"{self.time_field}: {error}") from None
 
+    def closed_window(self, started_at: str) -> Window:
+        """The window, which must have ended when the execution started.
+
+        Raises:
+            InvalidInput: as for `window`, or the hour has not ended.
+        """
+        window = self.window(started_at)
+        if parse_instant(window.end_text) > parse_instant(started_at):
+            raise InvalidInput(f"{self.time_field}: the window ends at {window.end_text}, which is still to come")
+        return window
+
     @property
     def time_field(self) -> str:
         """What names the window: a field of the input, or the execution's start."""

@@ -102,7 +102,7 @@ def lane_by_lane(index: DynamoBookingIndex, run: Run, size: int) -> list[list[st
         progress, found = Progress(lane=lane), list[str]()
         while progress.has_more:
             token = token_in(run, progress, index)
-            page = read_page(replace(run, page_size=size), lane, token, dispatch)
+            page = read_page(replace(run, page_size=size), lane, token, dispatch.bookings)
             found += ids(page)
             progress = progress.after(Counts(pages=1), json.loads(json.dumps(page.next_token)))
             assert progress.page < 40

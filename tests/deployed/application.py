@@ -43,6 +43,21 @@ RECONCILING: Final = (
 )
 """A reconcile's functions, in their order."""
 
+COMPARING: Final = ("plan_compare", "compare_paths")
+"""A comparison's functions, in their order."""
+
+REDOING: Final = (
+    "plan_redo",
+    "count_missing",
+    "ask_for_approval",
+    "check_approval",
+    "take_leases",
+    "redo_page",
+    "summarize_run",
+    "record_repair",
+)
+"""The functions of a redo, in their order; where it takes leases and is summed up it uses a run's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -128,6 +143,7 @@ class Application:
         self.endpoint: Final = deployment.endpoint
         self.wire: Final = wire
         self._days = count()
+        self._past_days = count()
         self._ledger = DynamoLedger(
             LedgerTable(self.client("dynamodb"), self.outputs["LedgerTableName"], time.time),
             S3TaskData(self.client("s3"), self.outputs["TaskDataBucketName"]),
@@ -160,6 +176,10 @@ class Application:
     def new_day(self) -> "Day":
         """A date that is this test's own, with its neighbours."""
         return Day(self, date(2031, 1, 2) + timedelta(days=3 * next(self._days)))
+
+    def past_day(self) -> "Day":
+        """Such a date that is over: an hour that is still to come is neither reconciled, compared nor redone."""
+        return Day(self, date(2021, 1, 2) + timedelta(days=3 * next(self._past_days)))
 
     def book(self, *bookings: Item) -> None:
         """Put bookings into the table."""
@@ -381,6 +401,10 @@ class Day:
     def effects(self, hour: int) -> Effects:
         """What the runs of an hour did."""
         return self.application.effects(self.window(hour))
+
+    def reconcile(self, hour: int) -> Execution:
+        """Compare an hour's bookings with what was dispatched of them."""
+        return self.application.run(self.input(hour), "Reconcile")
 
     def planned(self, hour: int) -> dict[str, int]:
         """The totals of an hour's finished plans."""

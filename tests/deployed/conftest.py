@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
-from tests.deployed.application import QUEUES, Application, Day, OnCall
-from tests.deployed.wire import Wire
+from functions.adapters.ledger_table import approval_key
+from tests.deployed.application import QUEUES, Application, Day, Execution, OnCall
+from tests.deployed.wire import Wire, wait_until
+from tools import approve
 from tools.application import Application as Deployed
 from tools.bundle import build, local_target
 from tools.deployment import Deployment
@@ -29,6 +31,9 @@ COMMAND_SECONDS = 240.0
 
 Make: TypeAlias = Callable[[str], str]
 """Runs a command of the Makefile, and returns what it printed."""
+
+Redo: TypeAlias = Callable[..., Execution]
+"""Runs the redo of a report that Ann asks for; `by` answers it, and without one nobody is to be asked."""
 
 _STOP_WITH_THE_PARENT = """
 import sys
@@ -110,6 +115,22 @@ def make(workspace: Workspace) -> Make:
 def on_call(application: Application) -> Iterator[OnCall]:
     with application.on_call() as on_call:
         yield on_call
+
+
+@pytest.fixture
+def redo(application: Application, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Redo:
+    monkeypatch.setenv("DISPATCHER_STATE_DIR", str(workspace.directory))
+
+    def run(report: dict[str, Any], *, by: str | None = None, verdict: str = "--approve") -> Execution:
+        asked = {"Report": report, "RequestedBy": "Ann", "Reason": "It arrived late."}
+        execution = application.start(asked, "Redo")
+        if by is not None:
+            assert wait_until(lambda: approval_key(execution)["Pk"]["S"] in application.ledger_partitions())
+            monkeypatch.setattr(sys, "argv", ["approve", "--execution", execution, verdict, "--by", by])
+            assert approve.main() == 0
+        return application.end(execution)
+
+    return run
 
 
 @pytest.fixture

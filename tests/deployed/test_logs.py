@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import date
 
 from functions.domain.lane import FIRST_MERGE
-from tests.deployed.application import RECONCILING, Application, Day, forbid_uploads_of
+from tests.deployed.application import COMPARING, RECONCILING, REDOING, Application, Day, forbid_uploads_of
+from tests.deployed.conftest import Redo
 
 LEAST_LENGTH = 5
 """A shorter value, such as the number of a shop, stands in a log for other things too."""
@@ -50,7 +51,7 @@ def booked(application: Application) -> set[str]:
 
 
 def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_token(
-    application: Application,
+    application: Application, redo: Redo
 ) -> None:
     day = Day(application, date(2020, 1, 2))  # only an hour that is over can be reconciled
     for number in range(1, 4):
@@ -80,6 +81,8 @@ def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_to
         FunctionName=application.function_names["grant_tasks"],
         Payload=json.dumps({"Records": [task.delivered(f"logged-message-{place}") for place, task in batch]}),
     )
+    compared = application.run(day.input(8, PageSize=2), "Compare").output
+    refused, redone = redo(reconciled["Report"], by="Ann"), redo(reconciled["Report"], by="Bob").output
 
     values, logs = booked(application), logged(application)
     found = {group: words(text) & values for group, text in logs.items()}
@@ -92,6 +95,10 @@ def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_to
     assert all(application.logged(module, outputs[2]["RunId"]) for module in GROUPED)
     assert reconciled["Counts"]["MissingInLedger"] == 1
     assert all(application.logged(module, day.window(8)) for module in RECONCILING)
+    assert compared["Outcome"] == "Differences"
+    assert all(application.logged(module, day.window(8)) for module in COMPARING)
+    assert (refused.error, redone["Dispatched"]) == ("NotApproved", 1)
+    assert all(application.logged(module, redone["RunId"]) for module in REDOING if module != "check_approval")
     assert json.load(answer["Payload"]) == {"batchItemFailures": [{"itemIdentifier": "logged-message-0"}]}
     assert ["Reason" in line for line in application.logged("grant_tasks", "logged-message")] == [True, False, False]
     assert {f"R2@{day.date}", "member-logged-3", "order-S1@" + str(day.date), "27182.81828"} < values

@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Callable
-from datetime import date, timedelta
-from itertools import count
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -12,23 +10,16 @@ from functions.domain.report import checksum_of
 from tests.deployed.application import Application, Day, Execution
 from tests.deployed.wire import wait_until
 
-PAST: Final = count()
-"""An hour that is still to come is not reconciled, so these days lie behind us."""
-
 
 @pytest.fixture
 def day(application: Application) -> Day:
     """A day that is over, with two groups at eight that were dispatched."""
-    day = Day(application, date(2021, 1, 2) + timedelta(days=3 * next(PAST)))
+    day = application.past_day()
     day.book("R1", "08:10:00Z", "1")
     day.book("R2", "08:20:00Z", "1")
     day.book("R3", "08:30:00Z", "2", RewardType="ECoupon")
     assert day.run(8).output.items() >= {"Outcome": "Dispatched", "Dispatched": 3}.items()
     return day
-
-
-def reconcile(day: Day) -> Execution:
-    return day.application.run(day.input(8), "Reconcile")
 
 
 def report_of(day: Day, execution: Execution) -> dict[str, Any]:
@@ -43,7 +34,7 @@ def differences(execution: Execution) -> dict[str, int]:
 
 
 def test_a_window_that_was_dispatched_is_clean(day: Day) -> None:
-    execution = reconcile(day)
+    execution = day.reconcile(8)
 
     assert differences(execution) == {}
     assert execution.output.items() >= {"Outcome": "Clean", "Bookings": 3, "DispatchedRecords": 3}.items()
@@ -106,15 +97,14 @@ def beyond_the_day(day: Day) -> None:
 def test_the_report_finds_exactly_what_happened(day: Day, happens: Callable[[Day], None], found: str) -> None:
     happens(day)
 
-    execution = reconcile(day)
+    execution = day.reconcile(8)
 
     assert differences(execution) == {found: 1}
     assert len(report_of(day, execution)["Samples"][found]) == 1
 
 
 def test_an_hour_that_was_not_dispatched_is_missing(application: Application) -> None:
-    day = Day(application, date(2021, 1, 2) + timedelta(days=3 * next(PAST)))
-    assert differences(reconcile(day)) == {"MissingHour": 1}
+    assert differences(application.past_day().reconcile(8)) == {"MissingHour": 1}
 
 
 def test_an_hour_that_is_still_to_come_is_refused_and_nothing_is_kept_of_it(application: Application) -> None:

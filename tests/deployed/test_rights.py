@@ -14,7 +14,7 @@ import pytest
 
 from functions.domain.lane import FIRST_FOLD
 from functions.usecases.attempt import CONFIRMED_SECONDS
-from tests.deployed.application import RECONCILING, Application, Day, everywhere
+from tests.deployed.application import COMPARING, RECONCILING, REDOING, Application, Day, everywhere
 from tests.deployed.wire import Call, Fault, wait_until
 from tools.worker import Worker
 
@@ -22,8 +22,8 @@ FULL: Final = {"PaginationEnabled": False}
 GROUPED: Final = {"Grouping": "window"}
 ONE_PAGE: Final = {"From": {"N": "0"}, "To": {"N": "1"}}
 """What a fold's token says of the one page that is staged here; the machine folds only many."""
-DENIED: Final = "AccessDenied|AuthorizationError"
-"""What AWS says, in the words of its services; SNS has its own."""
+DENIED: Final = "AccessDenied|AuthorizationError|may not be read"
+"""What AWS says, in the words of its services; SNS has its own.  The last is what a redo makes of it at its report."""
 NOTHING: Final = {"Effect": "Deny", "Action": "*", "Resource": "*"}
 """What a policy says that is to grant nothing: it must say something."""
 
@@ -41,7 +41,7 @@ class StepError(Exception):
 
 
 class Steps:
-    """A run, its reconcile and the work on its tasks: each function is invoked with what it would be handed."""
+    """A run and what follows it: each function is invoked with what it would be handed."""
 
     def __init__(self, day: Day, **fields: Any) -> None:
         name = uuid.uuid4().hex
@@ -55,6 +55,8 @@ class Steps:
         self._state: dict[str, Any] = {}
         self._lane: dict[str, Any] = {}
         self._reconcile: dict[str, Any] = {}
+        self._compare: dict[str, Any] = {}
+        self._redo: dict[str, Any] = {}
         self._slow: tuple[str, ...] = ()
 
     def slow_at(self, *operations: str) -> "Steps":
@@ -131,8 +133,7 @@ class Steps:
         self._invoke("record_end", {"detail": detail})
 
     def _plan_reconcile(self) -> None:
-        when_it_is_over = {"StartTime": f"{self._day.next.date}T00:00:00.000Z"}
-        self._reconcile = self._invoke("plan_reconcile", {"Execution": {**self._execution, **when_it_is_over}})
+        self._reconcile = self._invoke("plan_reconcile", {"Execution": self._when_it_is_over})
 
     def _read_bookings(self) -> None:
         self._invoke("read_bookings", self._reconcile)
@@ -147,7 +148,37 @@ class Steps:
         self._invoke("compare_records", self._reconcile)
 
     def _write_report(self) -> None:
-        self._invoke("write_report", {"Reconcile": self._reconcile["Reconcile"]})
+        self._report = self._invoke("write_report", {"Reconcile": self._reconcile["Reconcile"]})["Report"]
+
+    def _plan_compare(self) -> None:
+        self._compare = self._invoke("plan_compare", {"Execution": self._when_it_is_over})
+
+    def _compare_paths(self) -> None:
+        self._invoke("compare_paths", self._compare)
+
+    def _plan_redo(self) -> None:
+        redo_input = {"Report": self._report, "RequestedBy": "Ann", "Reason": "They arrived late."}
+        planned = self._invoke("plan_redo", {"Execution": {**self._when_it_is_over, "Input": redo_input}})
+        self._state = {"Run": planned["Run"], "Progress": planned["Progress"]}
+        self._redo = {"Run": planned["Run"], "Redo": planned["Redo"], "Count": planned["Count"]}
+
+    def _count_missing(self) -> None:
+        self._redo["Count"] = self._invoke("count_missing", self._redo)
+
+    def _ask_for_approval(self) -> None:
+        self._invoke("ask_for_approval", {**self._redo, "Execution": self._execution["Id"], "Token": "made up"})
+
+    def _check_approval(self) -> None:
+        answer = {"Approved": True, "By": "Bob"}
+        self._redo["Approval"] = self._invoke("check_approval", {"Redo": self._redo["Redo"], "Answer": answer})
+
+    def _redo_page(self) -> None:
+        run, others = self._state["Run"], self._state["Leases"]["Others"]
+        payload = {"Run": run, "Redo": self._redo["Redo"], "Others": others, "Progress": self._state["Progress"]}
+        self._after = self._invoke("redo_page", payload)
+
+    def _record_repair(self) -> None:
+        self._invoke("record_repair", {**self._redo, "Progress": self._after})
 
     def _grant_tasks(self) -> None:
         application, batch = self._day.application, uuid.uuid4().hex
@@ -156,6 +187,11 @@ class Steps:
         if self._invoke("grant_tasks", {"Records": records})["batchItemFailures"]:
             logged = application.logged("grant_tasks", batch)
             raise StepError("; ".join(line["Reason"] for line in logged if "Reason" in line))
+
+    @property
+    def _when_it_is_over(self) -> dict[str, Any]:
+        """The execution, started behind its window's end."""
+        return {**self._execution, "StartTime": f"{self._day.next.date}T00:00:00.000Z"}
 
     def _invoke(self, module: str, payload: dict[str, Any]) -> dict[str, Any]:
         application = self._day.application
@@ -272,6 +308,41 @@ def reconciled_large(day: Day, function: str) -> Steps:
     return reconcile_to(first_large_run(day, "dispatch_page").do("dispatch_page"), function)
 
 
+def compared(day: Day, function: str) -> Steps:
+    book_a_few(day)
+    return Steps(day).do(*COMPARING[: COMPARING.index(function)])
+
+
+def redo_to(steps: Steps, function: str) -> Steps:
+    """A redo of what has come to be missing, that comes to this function next."""
+    return steps.do(*RECONCILING, *REDOING[: REDOING.index(function)])
+
+
+def late(day: Day, function: str) -> Steps:
+    """Among the times that were dispatched already, so that their plan is looked at."""
+    steps = tasked(day, function).do("summarize_run")
+    day.book("late point", "08:15:00Z", "1")
+    day.book("late coupon", "08:16:00Z", "2", RewardType="ECoupon")
+    return redo_to(steps, function)
+
+
+def late_and_spoilt(day: Day, function: str) -> Steps:
+    steps = late(day, function)
+    day.book("late point", "08:15:00Z", "1", OrderTime="yesterday")
+    return steps
+
+
+def late_behind_large(day: Day, function: str) -> Steps:
+    steps = first_large_run(day, "dispatch_page").do("dispatch_page", "summarize_run")
+    day.book("late", "08:10:00Z")
+    return redo_to(steps, function)
+
+
+def missing_large(day: Day, function: str) -> Steps:
+    book_a_lot(day)
+    return redo_to(Steps(day), function)
+
+
 def tasked(day: Day, _: str) -> Steps:
     return first_run(day, "dispatch_page").do("dispatch_page")
 
@@ -314,6 +385,13 @@ STAGING: Final[dict[tuple[str, str], Scenario]] = {
     ("dynamodb:BatchGetItem", "ledger"): first_slow_run,
     ("s3:PutObject", "staging/"): first_run,
 }
+REDONE: Final[dict[tuple[str, str], Scenario]] = {
+    **dict.fromkeys((*SENDING, ("dynamodb:GetItem", "ledger"), ("s3:GetObject", "reports/")), late),
+    ("dynamodb:Query", "bookings index"): late,
+    ("s3:PutObject", "set-aside/"): late_and_spoilt,
+    ("s3:PutObject", "plans/"): missing_large,
+    ("s3:GetObject", "plans/"): late_behind_large,
+}
 RECORDING: Final = (("dynamodb:GetItem", "ledger"), ("dynamodb:PutItem", "ledger"), ("s3:PutObject", "staging/"))
 
 NEEDED: Final[dict[Right, Scenario]] = {
@@ -355,6 +433,18 @@ NEEDED: Final[dict[Right, Scenario]] = {
         for right in (("dynamodb:Query", "ledger"), ("s3:GetObject", "staging/"))
     },
     Right("write_report", "s3:PutObject", "reports/"): missing,
+    Right("plan_compare", "ssm:GetParameters", "BookingDispatcherPaginationEnabled"): compared,
+    Right("compare_paths", "dynamodb:Query", "bookings index"): compared,
+    Right("compare_paths", "s3:PutObject", "reports/"): compared,
+    Right("plan_redo", "s3:GetObject", "reports/"): late,
+    **{Right("count_missing", f"dynamodb:{name}", "ledger"): late for name in ("Query", "BatchGetItem")},
+    Right("count_missing", "dynamodb:Query", "bookings index"): late,
+    Right("count_missing", "s3:GetObject", "reports/"): late,
+    Right("count_missing", "s3:GetObject", "plans/"): late_behind_large,
+    Right("ask_for_approval", "dynamodb:PutItem", "ledger"): late,
+    Right("ask_for_approval", "sns:Publish", "alarms"): late,
+    **{Right("redo_page", *right): scenario for right, scenario in REDONE.items()},
+    Right("record_repair", "dynamodb:PutItem", "ledger"): late,
     **{Right("grant_tasks", f"dynamodb:{name}", "bookings"): tasked for name in ("GetItem", "UpdateItem")},
     **{Right("grant_tasks", f"dynamodb:{name}", "grants"): tasked for name in ("GetItem", "PutItem")},
     Right("grant_tasks", "dynamodb:UpdateItem", "grants"): tasked_with_a_stock,
@@ -375,6 +465,13 @@ FUNCTIONS: Final = (
     "report_failure",
     "record_end",
     *RECONCILING,
+    *COMPARING,
+    "plan_redo",
+    "count_missing",
+    "ask_for_approval",
+    "check_approval",
+    "redo_page",
+    "record_repair",
     "grant_tasks",
 )
 ONLY_ON_AWS: Final = {
@@ -382,7 +479,8 @@ ONLY_ON_AWS: Final = {
     *(Right(function, f"logs:{name}", "log") for function in FUNCTIONS for name in ("CreateLogStream", "PutLogEvents")),
     # It looks at the first parameter of a call only.
     *(
-        Right("plan_run", "ssm:GetParameters", f"BookingDispatcher{name}")
+        Right(function, "ssm:GetParameters", f"BookingDispatcher{name}")
+        for function in ("plan_run", "plan_compare")
         for name in ("PageSize", "Grouping", "SetAsideLimit")
     ),
     # It moves a failed event to its last stop itself.
@@ -403,7 +501,7 @@ NO_STEP_FAILS: Final = {
     # It ends an upload in parts that has failed, and the step then fails with that failure, whether it ended or not.
     *(
         Right(name, "s3:AbortMultipartUpload", "tasks/")
-        for name in ("dispatch_page", "dispatch_window", "merge_bucket")
+        for name in ("dispatch_page", "dispatch_window", "merge_bucket", "redo_page")
     ),
     *(
         Right(name, "s3:AbortMultipartUpload", "staging/")
@@ -507,7 +605,8 @@ def test_the_rights_that_only_aws_asks_for_are_still_not_asked_for_here(
             rights = [right for right in ONLY_ON_AWS if right.function == function]
             dropped.enter_context(without(application, *rights))
         outputs = [day.run(8).output, day.run(8, **GROUPED).output]
-        Steps(day).do(*RECONCILING)
+        day.book("R3", "08:15:00Z")
+        Steps(day).do(*COMPARING, *RECONCILING, *REDOING)
         with worker.working():
             worker.drain()
         application.client("lambda").invoke(
@@ -517,7 +616,7 @@ def test_the_rights_that_only_aws_asks_for_are_still_not_asked_for_here(
 
     assert [(output["Outcome"], output["Tasks"]) for output in outputs] == [("Dispatched", 2), ("Dispatched", 0)]
     granted_records = [json.loads(row["RecordKey"]["S"])["RecordId"] for row in worker.grants()]
-    assert {f"R1@{day.date}", f"R2@{day.date}"} <= {*granted_records}
+    assert {f"R1@{day.date}", f"R2@{day.date}", f"R3@{day.date}"} <= {*granted_records}
 
 
 @pytest.mark.parametrize(

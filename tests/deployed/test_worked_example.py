@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.deployed.application import Application, Execution, Task, everywhere
+from tests.deployed.application import COMPARING, RECONCILING, REDOING, Application, Execution, Task, everywhere
 from tests.deployed.wire import WATCH, Call
 from tools.samples import worked_example
 
@@ -16,6 +16,23 @@ WINDOW = "2026-09-17T15:00:00Z"
 A = {"ShopId": 1001, "MemberId": 2001, "PromotionEngineId": 3001}
 B = {"ShopId": 1001, "MemberId": 2002, "PromotionEngineId": 3002}
 C = {"ShopId": 1002, "MemberId": 2003, "PromotionEngineId": 3003}
+
+MACHINES: dict[str, set[str]] = {
+    "Dispatch": {
+        "plan_run",
+        "take_leases",
+        "dispatch_page",
+        "dispatch_window",
+        "lay_out_lanes",
+        "summarize_run",
+        "report_failure",
+    },
+    "Lane": {"dispatch_page", "stage_page", "fold_pages", "merge_bucket"},
+    "Reconcile": {*RECONCILING},
+    "Compare": {*COMPARING},
+    "Redo": {*REDOING, "report_failure"},
+}
+"""Each machine's functions, by the modules of their handlers."""
 
 
 @pytest.fixture(scope="module")
@@ -145,25 +162,20 @@ def tasks_of(states: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_the_deployed_machines_are_the_definitions_with_every_placeholder_filled_in(application: Application) -> None:
     invoked: dict[str, set[str]] = {}
     started: dict[str, set[str]] = {}
-    starts = {"Dispatch": "Begin run", "Lane": "Begin lane", "Reconcile": "Begin reconcile"}
-    for machine, start in starts.items():
+    for machine in MACHINES:
         described = application.client("stepfunctions").describe_state_machine(
             stateMachineArn=application.outputs[f"{machine}StateMachineArn"]
         )
         assert "${" not in described["definition"]
         definition = json.loads(described["definition"])
-        assert definition["StartAt"] == start
+        assert definition["StartAt"] == f"Begin {'run' if machine == 'Dispatch' else machine.lower()}"
         assert definition["StartAt"] in definition["States"]
         given = [task["Parameters"] for task in tasks_of(definition["States"])]
         invoked[machine] = {each["FunctionName"] for each in given if "FunctionName" in each}
         started[machine] = {each["StateMachineArn"] for each in given if "StateMachineArn" in each}
 
     functions = {module: function["FunctionArn"] for module, function in application.functions().items()}
-    pieces = {functions[module] for module in ("stage_page", "fold_pages", "merge_bucket")}
-    assert invoked["Lane"] == {functions["dispatch_page"], *pieces}
-    reads = {functions[f"read_{source}"] for source in ("bookings", "objects", "plans")}
-    compares = {functions[module] for module in ("plan_reconcile", "compare_records", "write_report")}
-    assert invoked["Reconcile"] == reads | compares
-    others = {functions[module] for module in (WATCH, "grant_tasks")}
-    assert invoked["Dispatch"] == set(functions.values()) - others - pieces - reads - compares
-    assert started == {"Dispatch": {application.outputs["LaneStateMachineArn"]}, "Lane": set(), "Reconcile": set()}
+    assert invoked == {machine: {functions[module] for module in modules} for machine, modules in MACHINES.items()}
+    assert functions.keys() - {WATCH, "grant_tasks"} == set().union(*MACHINES.values())
+    assert started.pop("Dispatch") == {application.outputs["LaneStateMachineArn"]}
+    assert not any(started.values())

@@ -22,6 +22,8 @@ OUTPUTS = {
     "DispatchStateMachineArn": "<WorkflowDispatch>",
     "LaneStateMachineArn": "<WorkflowLane>",
     "ReconcileStateMachineArn": "<WorkflowReconcile>",
+    "CompareStateMachineArn": "<WorkflowCompare>",
+    "RedoStateMachineArn": "<WorkflowRedo>",
     "BookingTableName": "<StorageBookings>",
     "BookingIndexName": "BookingDateUTC-BookingTimeUTC-index",
     "BookingDateAttribute": "BookingDateUTC",
@@ -81,7 +83,7 @@ def test_the_parameters_carry_their_stage_and_the_stages_first_values(
 
 
 def test_two_stages_can_stand_side_by_side(local: StackTemplate, sandbox: StackTemplate) -> None:
-    """The only physical names are those of the parameters and of three log groups, and they carry the stage."""
+    """The only physical names are those of the parameters and of four log groups, and they carry the stage."""
 
     def names(template: StackTemplate) -> set[str]:
         keys = {"Name", "LogGroupName", "TableName", "BucketName", "QueueName", "TopicName", "FunctionName"}
@@ -89,7 +91,7 @@ def test_two_stages_can_stand_side_by_side(local: StackTemplate, sandbox: StackT
         given = {one[key] for one in described for key in keys & one.keys()}
         return {name for name in given if not name.startswith("<")}
 
-    assert len(names(local)) == len(names(sandbox)) == 8
+    assert len(names(local)) == len(names(sandbox)) == 10
     assert not names(local) & names(sandbox)
 
 

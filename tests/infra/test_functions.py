@@ -32,6 +32,10 @@ SECONDS = {
     "ReadPlans": budget.PAGE_FUNCTION_SECONDS,
     "CompareRecords": budget.PAGE_FUNCTION_SECONDS,
     "WriteReport": budget.PAGE_FUNCTION_SECONDS,
+    "PlanCompare": budget.SMALL_FUNCTION_SECONDS,
+    "ComparePaths": budget.WINDOW_FUNCTION_SECONDS,
+    **dict.fromkeys(("PlanRedo", "CountMissing", "RedoPage"), budget.PAGE_FUNCTION_SECONDS),
+    **dict.fromkeys(("AskForApproval", "CheckApproval", "RecordRepair"), budget.SMALL_FUNCTION_SECONDS),
 }
 MODULES = {
     "PlanRun": "plan_run",
@@ -51,6 +55,14 @@ MODULES = {
     "ReadPlans": "read_plans",
     "CompareRecords": "compare_records",
     "WriteReport": "write_report",
+    "PlanCompare": "plan_compare",
+    "ComparePaths": "compare_paths",
+    "PlanRedo": "plan_redo",
+    "CountMissing": "count_missing",
+    "AskForApproval": "ask_for_approval",
+    "CheckApproval": "check_approval",
+    "RedoPage": "redo_page",
+    "RecordRepair": "record_repair",
 }
 SETTINGS: dict[str, tuple[Any, ...]] = {
     "PlanRun": (settings.ParameterSettings,),
@@ -68,6 +80,17 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
         ("ReadObjects", "ReadPlans", "CompareRecords"), (settings.LedgerSettings, settings.StagingSettings)
     ),
     "WriteReport": (settings.LedgerSettings, settings.StagingSettings, settings.ReportSettings),
+    "PlanCompare": (settings.ParameterSettings,),
+    "ComparePaths": (settings.BookingSettings, settings.StagingSettings, settings.ReportSettings),
+    "PlanRedo": (settings.StagingSettings, settings.RedoSettings),
+    "CountMissing": (
+        *(settings.LedgerSettings, settings.StagingSettings, settings.DispatchSettings),
+        settings.ApprovalSettings,
+    ),
+    "AskForApproval": (settings.LedgerSettings, settings.NotifierSettings),
+    "CheckApproval": (),
+    "RedoPage": (settings.LedgerSettings, settings.StagingSettings, settings.DispatchSettings),
+    "RecordRepair": (settings.LedgerSettings,),
 }
 
 LEDGER = "<StorageLedger.Arn>"
@@ -98,14 +121,16 @@ DISPATCH = READ_BOOKINGS | STOP | SEND | SEE_PLANS | ADD_PLAN | WRITE_TASKS | SE
 END_RUN = {("dynamodb:DeleteItem", LEDGER), ("dynamodb:UpdateItem", LEDGER)}
 TELL = {("sns:Publish", "<AlarmsTopic>")}
 RECORD_PIECE = {("dynamodb:GetItem", LEDGER), ("dynamodb:PutItem", LEDGER)}
+READ_REPORTS = {("s3:GetObject", f"{BUCKET}/reports/*")}
 KEEP_WHAT_FAILED = {
     (f"sqs:{action}", "<WatchDeadLetters.Arn>") for action in ("GetQueueAttributes", "GetQueueUrl", "SendMessage")
 }
+READ_FLAGS = {
+    ("ssm:GetParameters", PARAMETER.format(name))
+    for name in ("PaginationEnabled", "PageSize", "Grouping", "SetAsideLimit")
+}
 RIGHTS = {
-    "PlanRun": {
-        ("ssm:GetParameters", PARAMETER.format(name))
-        for name in ("PaginationEnabled", "PageSize", "Grouping", "SetAsideLimit")
-    },
+    "PlanRun": READ_FLAGS,
     "TakeLeases": {
         ("dynamodb:PutItem", LEDGER),
         ("dynamodb:Query", LEDGER),
@@ -131,6 +156,17 @@ RIGHTS = {
     "WriteReport": SEE_PLANS
     | READ_STAGED
     | {("s3:PutObject", f"{BUCKET}/reports/*"), ("s3:AbortMultipartUpload", f"{BUCKET}/reports/*")},
+    "PlanCompare": READ_FLAGS,
+    "ComparePaths": READ_BOOKINGS | {("s3:PutObject", f"{BUCKET}/reports/*")},
+    "PlanRedo": READ_REPORTS,
+    "CountMissing": READ_BOOKINGS
+    | SEE_PLANS
+    | READ_REPORTS
+    | {("dynamodb:BatchGetItem", LEDGER), ("s3:GetObject", f"{BUCKET}/plans/*")},
+    "AskForApproval": TELL | {("dynamodb:PutItem", LEDGER)},
+    "CheckApproval": set(),
+    "RedoPage": ASK_FOR_PLAN | DISPATCH | READ_REPORTS,
+    "RecordRepair": {("dynamodb:PutItem", LEDGER)},
 }
 
 ELF_MACHINES = {"x86_64": 62, "arm64": 183}
@@ -219,7 +255,16 @@ def test_a_role_may_do_exactly_what_its_function_does(sandbox: StackTemplate, na
 
 def test_an_imported_table_is_read_through_its_index_only(production: StackTemplate) -> None:
     arn = "arn:<AWS::Partition>:dynamodb:<AWS::Region>:<AWS::AccountId>:table/PlatformBookings"
-    for name in ("DispatchPage", "DispatchWindow", "StagePage", "ReadBookings"):
+    reading = (
+        "DispatchPage",
+        "DispatchWindow",
+        "StagePage",
+        "ReadBookings",
+        "ComparePaths",
+        "CountMissing",
+        "RedoPage",
+    )
+    for name in reading:
         rights = production.rights(f"Functions{name}Role")
         assert {right for right in rights if "PlatformBookings" in right[1]} == {
             ("dynamodb:Query", f"{arn}/index/by-booking-time")

@@ -93,6 +93,7 @@ NUMBERS = {
     "bookingShards": ("booking_shards", 0, 0, 64),
     "laneConcurrency": ("lane_concurrency", 8, 1, 40),
     "pageBudget": ("page_budget", 2000, 1, 3000),
+    "redoWithoutApproval": ("redo_without_approval", 0, 0, 10),
     "stillWaitingHours": ("still_waiting_hours", 24, 1, 2400),
 }
 

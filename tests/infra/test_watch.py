@@ -15,12 +15,15 @@ def rule(sandbox: StackTemplate) -> dict[str, Any]:
     return dict(described)
 
 
-def test_it_hears_of_every_bad_end_of_this_machine_and_of_nothing_else(rule: dict[str, Any]) -> None:
+def test_it_hears_of_every_bad_end_of_a_machine_that_holds_windows_and_of_nothing_else(rule: dict[str, Any]) -> None:
     assert rule["State"] == "ENABLED"
     assert rule["EventPattern"] == {
         "source": ["aws.states"],
         "detail-type": ["Step Functions Execution Status Change"],
-        "detail": {"stateMachineArn": ["<WorkflowDispatch>"], "status": ["FAILED", "TIMED_OUT", "ABORTED"]},
+        "detail": {
+            "stateMachineArn": ["<WorkflowDispatch>", "<WorkflowRedo>"],
+            "status": ["FAILED", "TIMED_OUT", "ABORTED"],
+        },
     }
 
 

@@ -18,10 +18,21 @@ FUNCTIONS = {
     ),
     "Lane": ("DispatchPage", "StagePage", "FoldPages", "MergeBucket"),
     "Reconcile": ("PlanReconcile", "ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"),
+    "Compare": ("PlanCompare", "ComparePaths"),
+    "Redo": (
+        *("PlanRedo", "CountMissing", "AskForApproval", "CheckApproval", "TakeLeases"),
+        *("RedoPage", "SummarizeRun", "RecordRepair", "ReportFailure"),
+    ),
 }
 """Of each machine, those that it invokes."""
 FILES = {name: DEFINITIONS / f"{name.lower()}.asl.json" for name in FUNCTIONS}
-LANE_MACHINE = {"Dispatch": {"LaneStateMachineArn": "<WorkflowLane>"}, "Lane": {}, "Reconcile": {}}
+LANE_MACHINE = {
+    "Dispatch": {"LaneStateMachineArn": "<WorkflowLane>"},
+    "Lane": {},
+    "Reconcile": {},
+    "Compare": {},
+    "Redo": {},
+}
 NUMBERS = ("TimeoutSeconds", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds", "MaxConcurrency")
 
 
@@ -65,7 +76,7 @@ def start(definition: dict[str, Any]) -> dict[str, Any]:
     return dict(definition["States"]["Dispatch lanes"]["ItemProcessor"]["States"]["Dispatch lane"])
 
 
-def test_there_are_three_machines(sandbox: StackTemplate) -> None:
+def test_there_are_four_machines(sandbox: StackTemplate) -> None:
     assert sandbox.properties("AWS::StepFunctions::StateMachine").keys() == {f"Workflow{name}" for name in FUNCTIONS}
 
 
@@ -120,6 +131,25 @@ def test_tasks_have_the_time_of_the_budget(sandbox: StackTemplate, definition: d
             ("Read bookings", "Read objects", "Read plans", "Compare records", "Write report"), budget.PAGE_TASK_SECONDS
         ),
     }
+    compare = invocations(definition_of(sandbox, "Compare"))
+    assert {name: task["TimeoutSeconds"] for name, task in compare.items()} == {
+        "Plan compare": budget.SMALL_TASK_SECONDS,
+        "Compare paths": budget.WINDOW_TASK_SECONDS,
+    }
+
+
+def test_a_redo_has_the_time_of_the_budget_and_ends_after_its_approval_can_have_come(sandbox: StackTemplate) -> None:
+    redo = definition_of(sandbox, "Redo")
+    assert {name: task["TimeoutSeconds"] for name, task in invocations(redo).items()} == {
+        **dict.fromkeys(("Plan redo", "Count missing", "Redo page"), budget.PAGE_TASK_SECONDS),
+        "Ask for approval": budget.APPROVAL_TASK_SECONDS,
+        **dict.fromkeys(
+            ("Check approval", "Refuse late approval", "Take leases", "Summarize run", "Record repair"),
+            budget.SMALL_TASK_SECONDS,
+        ),
+        "Report failure": budget.SMALL_TASK_SECONDS,
+    }
+    assert redo["TimeoutSeconds"] > budget.APPROVAL_TASK_SECONDS + 3600
 
 
 def test_a_lane_is_waited_for_as_long_as_it_may_take(sandbox: StackTemplate, start: dict[str, Any]) -> None:
@@ -157,7 +187,9 @@ def test_a_neighbour_is_waited_for_longer_than_the_lease_of_one_that_died(defini
 @whichever_machine
 def test_tasks_name_the_partition_that_they_are_deployed_to(sandbox: StackTemplate, name: str) -> None:
     tasks = invocations(definition_of(sandbox, name)).values()
-    assert {task["Resource"] for task in tasks} == {"arn:<AWS::Partition>:states:::lambda:invoke"}
+    invoke = "arn:<AWS::Partition>:states:::lambda:invoke"
+    waited_for = {f"{invoke}.waitForTaskToken"} if name == "Redo" else set()
+    assert {task["Resource"] for task in tasks} == {invoke} | waited_for
 
 
 def test_a_lane_is_started_in_the_partition_that_it_is_deployed_to(start: dict[str, Any]) -> None:

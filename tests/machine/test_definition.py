@@ -22,12 +22,23 @@ from functions.domain.run import Path as WayOfReading
 from functions.domain.window import Window, parse_instant
 from functions.usecases.lay_out_lanes import Layout
 from functions.usecases.ports import Holder
+from functions.usecases.redo_page import Count
 from functions.usecases.take_leases import Start
-from tests.machine.walk import DEFINITION, LANE_DEFINITION, LANE_MACHINE, PLACEHOLDER, RECONCILE_DEFINITION
+from tests.machine.walk import (
+    COMPARE_DEFINITION,
+    DEFINITION,
+    LANE_DEFINITION,
+    LANE_MACHINE,
+    PLACEHOLDER,
+    RECONCILE_DEFINITION,
+    REDO_DEFINITION,
+)
 
 ROOT: Final = DEFINITION.parents[1]
 TEXT: Final = DEFINITION.read_text(encoding="utf-8")
 LANE_TEXT: Final = LANE_DEFINITION.read_text(encoding="utf-8")
+COMPARE_TEXT: Final = COMPARE_DEFINITION.read_text(encoding="utf-8")
+REDO_TEXT: Final = REDO_DEFINITION.read_text(encoding="utf-8")
 RECONCILE_TEXT: Final = RECONCILE_DEFINITION.read_text(encoding="utf-8")
 
 State: TypeAlias = dict[str, Any]
@@ -52,6 +63,8 @@ START_ERRORS: Final = [
 """A start that was refused for the time being; a lane that failed is `States.TaskFailed`."""
 WAITED_FOR: Final = ("Take leases", "WindowBusy")
 """The one permanent error that is tried again, and where: a neighbour's run ends by itself."""
+ASKS: Final = "Ask for approval"
+"""The one task that is ended by a person's answer, not by its function."""
 LONGEST_WAIT_SECONDS: Final = 3600
 MOST_RETRIES: Final = 5
 LONGEST_PAUSE_SECONDS: Final = 60
@@ -59,6 +72,7 @@ PLAIN_TYPES: Final = ("Task", "Pass", "Choice", "Map", "Fail", "Succeed")
 IMPERATIVES: Final = {
     *("Begin", "Dispatch", "Fold", "Lay", "Merge", "Note", "Plan", "Report", "Stage", "Summarize", "Take"),
     *("Compare", "Read", "Write"),
+    *("Ask", "Check", "Count", "Record", "Redo", "Refuse"),
 }
 REPORT: Final = "Report failure"
 PLAIN_PATH: Final = r"\$\$?(\.\w+)*(\[0\])?"
@@ -72,6 +86,7 @@ EARLY_ANSWERS: Final[dict[tuple[object, object], set[str]]] = {
     ("$.Progress.HandsOver", True): {"Dry run?", "Lane done"},
     ("$.Run.Path", "full"): {"Dispatch whole window"},
     ("$.Run.InLanes", False): {"Dispatch page"},
+    ("$.Count.AnyLeft", False): {"Nothing left"},
 }
 """Where an answer may lead that leaves a choice's last question unasked."""
 
@@ -86,11 +101,15 @@ SECONDS: Final = {
     "DispatchWindow": (budget.WINDOW_FUNCTION_SECONDS, budget.WINDOW_TASK_SECONDS),
     "SummarizeRun": SMALL,
     "ReportFailure": SMALL,
+    **dict.fromkeys(("AskForApproval", "CheckApproval", "RecordRepair"), SMALL),
+    **dict.fromkeys(("PlanRedo", "CountMissing", "RedoPage"), (budget.PAGE_FUNCTION_SECONDS, budget.PAGE_TASK_SECONDS)),
     "PlanReconcile": SMALL,
     **dict.fromkeys(
         ("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"),
         (budget.PAGE_FUNCTION_SECONDS, budget.PAGE_TASK_SECONDS),
     ),
+    "PlanCompare": SMALL,
+    "ComparePaths": (budget.WINDOW_FUNCTION_SECONDS, budget.WINDOW_TASK_SECONDS),
 }
 """What a function has, and what its task waits."""
 
@@ -113,9 +132,17 @@ RETURNS: Final[dict[str, Any]] = {
     "LayOutLanes": Layout(Progress(), ((Step.DISPATCH, Progress()),), 1).to_state(RUN, 1),
     "SummarizeRun": None,
     "ReportFailure": {"Run": {}, "Progress": {}},
+    "PlanRedo": {"Run": RUN.to_state(), "Progress": Progress().to_state(), "Redo": {"Missing": 1}, "Count": {}},
+    "CountMissing": Count(Progress()).to_state(0),
+    "AskForApproval": None,
+    "CheckApproval": {"By": ""},
+    "RedoPage": Progress().to_state(),
+    "RecordRepair": None,
     "PlanReconcile": {"Reconcile": {}, "Loop": Loop().to_state()},
     **dict.fromkeys(("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords"), Loop().to_state()),
     "WriteReport": None,
+    "PlanCompare": {"Run": RUN.to_state()},
+    "ComparePaths": None,
 }
 """What the functions return: an object's members are relied on, of anything else nothing is known."""
 
@@ -131,8 +158,18 @@ def lane() -> State:
 
 
 @pytest.fixture
+def redo() -> State:
+    return dict(json.loads(REDO_TEXT))
+
+
+@pytest.fixture
 def reconcile() -> State:
     return dict(json.loads(RECONCILE_TEXT))
+
+
+@pytest.fixture
+def compare() -> State:
+    return dict(json.loads(COMPARE_TEXT))
 
 
 def function_of(task: State) -> str:
@@ -217,7 +254,8 @@ def every_state_is_there_and_reached(definition: State) -> Iterator[str]:
 
 def tasks_invoke_functions(definition: State) -> Iterator[str]:
     for name, task in functions_of(definition):
-        if task["Resource"] != "arn:aws:states:::lambda:invoke" or function_of(task) not in SECONDS:
+        resource = f"arn:aws:states:::lambda:invoke{'.waitForTaskToken' if name == ASKS else ''}"
+        if task["Resource"] != resource or function_of(task) not in SECONDS:
             yield f"{name}: invokes no function of this application by its placeholder"
 
 
@@ -275,6 +313,10 @@ def waiting_ends(definition: State) -> Iterator[str]:
                 yield f"{name}: waits for something else than the end of its lane"
             continue
         function_seconds, task_seconds = SECONDS[function_of(task)]
+        if name == ASKS:
+            if task.get("TimeoutSeconds") != budget.APPROVAL_TASK_SECONDS:
+                yield f"{name}: does not wait a day"
+            continue
         if type(task.get("TimeoutSeconds")) is not int or task["TimeoutSeconds"] != task_seconds:
             yield f"{name}: does not wait {task_seconds} s"
         if not function_seconds < task_seconds <= function_seconds + 60:
@@ -291,7 +333,8 @@ def transient_errors_are_retried_and_no_others(definition: State) -> Iterator[st
     for name, task in of_type(definition, "Task"):
         # The report raises by the name of the error that it reports, which may be a transient one.
         ours = [] if name == REPORT else ["TransientError"]
-        wanted = [START_ERRORS] if starts_a_lane(task) else [TIME_OUTS, [*ours, *LAMBDA_ERRORS]]
+        time_outs = TIME_OUTS[:2] if name == ASKS else TIME_OUTS  # who has not answered is not asked again
+        wanted = [START_ERRORS] if starts_a_lane(task) else [time_outs, [*ours, *LAMBDA_ERRORS]]
         retry = [one for one in task.get("Retry", []) if not is_the_wait(name, one)]
         if [retrier.get("ErrorEquals") for retrier in retry] != wanted:
             yield f"{name}: retries something else"
@@ -379,6 +422,27 @@ def no_error_ends_well(definition: State) -> Iterator[str]:
     asks = redriven.get("Next", "nothing")
     if redriven.get("End") or set(following(definition["States"].get(asks, {}))) != {"Plan run", "Take leases"}:
         yield f"{REPORT}: once redriven it does not begin anew"
+
+
+def a_redo_begins_anew_once_redriven(definition: State) -> Iterator[str]:
+    """With the report: whatever was approved may have been dispatched since."""
+    if definition["States"][REPORT].get("Next") != "Plan redo" or "End" in definition["States"][REPORT]:
+        yield f"{REPORT}: once redriven it does not begin anew"
+
+
+def nothing_is_held_while_a_person_is_waited_for(definition: State) -> Iterator[str]:
+    if ASKS in reachable(definition, "Take leases", last=REPORT):
+        yield "Take leases: held while a person is waited for"
+
+
+def no_late_answer_counts(definition: State) -> Iterator[str]:
+    """Where the wait has ended the redo is refused by its name, and nowhere else."""
+    first = definition["States"][ASKS].get("Catch", [{}])[0]
+    if (first.get("ErrorEquals"), first.get("Next")) != (["States.Timeout"], "Refuse late approval"):
+        yield f"{ASKS}: a wait that has ended is not refused"
+    refusal = definition["States"]["Refuse late approval"]
+    if refusal["Parameters"]["Payload"].get("Answer", ...) is not None or refusal["Next"] != REPORT:
+        yield "Refuse late approval: goes on"
 
 
 def what_is_no_answer_is_an_error(definition: State) -> Iterator[str]:
@@ -744,6 +808,64 @@ RECONCILE_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
 }
 
 
+COMPARE_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
+    what_fails_ends_the_execution_by_its_name: {
+        "an error that is caught": (
+            "Compare paths/Catch",
+            [{"ErrorEquals": ["States.ALL"], "Next": "Window compared"}],
+        ),
+    },
+    transient_errors_are_retried_and_no_others: {
+        "a reading that is not tried again": ("Compare paths/Retry", ...),
+    },
+    waiting_ends: {
+        "a comparison without time-out": ("/TimeoutSeconds", ...),
+        "a reading without time-out": ("Compare paths/TimeoutSeconds", ...),
+    },
+    every_path_was_written_on_every_way_to_it: {
+        "a run that nobody plans": ("Plan compare/ResultSelector/Run.$", ..., "Compare paths"),
+        "an output that nobody writes": ("Compare paths/ResultPath", "$.Report", "Window compared"),
+    },
+}
+
+REDO_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
+    every_error_is_caught_and_keeps_the_state: {
+        "a page whose errors are not caught": ("Redo page/Catch", ...),
+    },
+    what_is_no_answer_is_an_error: {
+        "a redo that nobody approved": ("Approval needed?/Default", "Take leases"),
+    },
+    a_neighbour_is_waited_for_as_long_as_its_lease_can_last: {
+        "no wait": ("Take leases/Retry/0", ...),
+    },
+    a_redo_begins_anew_once_redriven: {
+        "a report that ends well": (f"{REPORT}/Next", "Window redone"),
+        "a redrive that asks nobody": (f"{REPORT}/Next", "Take leases"),
+    },
+    nothing_is_held_while_a_person_is_waited_for: {
+        "leases for a day": ("Window free?/Choices/0/Next", ASKS, "Take leases"),
+    },
+    no_late_answer_counts: {
+        "a day that is an answer": (f"{ASKS}/Catch/0/Next", "Take leases"),
+        "a day that is a failure like others": (f"{ASKS}/Catch/0", ...),
+        "a refusal that goes on": ("Refuse late approval/Next", "Take leases"),
+    },
+    waiting_ends: {
+        "a person that is waited for without end": (f"{ASKS}/TimeoutSeconds", ...),
+    },
+    transient_errors_are_retried_and_no_others: {
+        "a person that is asked for two days": (f"{ASKS}/Retry/0/ErrorEquals", TIME_OUTS),
+    },
+    tasks_invoke_functions: {
+        "an answer that is not waited for": (f"{ASKS}/Resource", "arn:aws:states:::lambda:invoke"),
+    },
+    every_path_was_written_on_every_way_to_it: {
+        "an approval that nobody gave": ("Plan redo/ResultSelector/Approval", ..., "Record repair"),
+        "a run that is lost": ("Take leases/ResultPath", ..., "Redo page"),
+    },
+}
+
+
 @pytest.mark.parametrize("rule", SPOILT, ids=lambda rule: rule.__name__)
 def test_the_definition_keeps_the_rule(definition: State, rule: Rule) -> None:
     assert list(rule(definition)) == []
@@ -757,6 +879,16 @@ def test_the_lane_s_definition_keeps_the_rule(lane: State, rule: Rule) -> None:
 @pytest.mark.parametrize("rule", dict.fromkeys((*COMMON, *RECONCILE_SPOILT)), ids=lambda rule: rule.__name__)
 def test_the_reconcile_s_definition_keeps_the_rule(reconcile: State, rule: Rule) -> None:
     assert list(rule(reconcile)) == []
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys((*COMMON, *COMPARE_SPOILT)), ids=lambda rule: rule.__name__)
+def test_the_compare_s_definition_keeps_the_rule(compare: State, rule: Rule) -> None:
+    assert list(rule(compare)) == []
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys((*COMMON, *REDO_SPOILT)), ids=lambda rule: rule.__name__)
+def test_the_redo_s_definition_keeps_the_rule(redo: State, rule: Rule) -> None:
+    assert list(rule(redo)) == []
 
 
 def test_the_plans_are_read_when_all_they_are_compared_with_has_been(reconcile: State) -> None:
@@ -806,6 +938,22 @@ def test_the_rule_finds_it_in_a_reconcile(reconcile: State, rule: Rule, spoilt: 
     assert finds(rule, reconcile, *spoilt)
 
 
+@pytest.mark.parametrize(
+    ("rule", "spoilt"),
+    [pytest.param(rule, spoilt, id=name) for rule, table in COMPARE_SPOILT.items() for name, spoilt in table.items()],
+)
+def test_the_rule_finds_it_in_a_compare(compare: State, rule: Rule, spoilt: tuple[Any, ...]) -> None:
+    assert finds(rule, compare, *spoilt)
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoilt"),
+    [pytest.param(rule, spoilt, id=name) for rule, table in REDO_SPOILT.items() for name, spoilt in table.items()],
+)
+def test_the_rule_finds_it_in_a_redo(redo: State, rule: Rule, spoilt: tuple[Any, ...]) -> None:
+    assert finds(rule, redo, *spoilt)
+
+
 def finds(rule: Rule, definition: State, place: str, value: Any, *elsewhere: str) -> bool:
     """Whether the rule names the state where the definition is spoilt, or the one where that shows."""
     spoil(definition, place, value)
@@ -816,7 +964,9 @@ def finds(rule: Rule, definition: State, place: str, value: Any, *elsewhere: str
 # The files
 
 whichever_file = pytest.mark.parametrize(
-    "path", [DEFINITION, LANE_DEFINITION, RECONCILE_DEFINITION], ids=lambda path: path.name
+    "path",
+    [DEFINITION, LANE_DEFINITION, RECONCILE_DEFINITION, COMPARE_DEFINITION, REDO_DEFINITION],
+    ids=lambda path: path.name,
 )
 
 
@@ -838,11 +988,19 @@ def test_every_placeholder_is_a_whole_text_and_names_a_handler_and_every_handler
     }
     assert found > OUTSIDE
     handlers = found - OUTSIDE
-    ours = [member for text in (TEXT, LANE_TEXT, RECONCILE_TEXT) for member in members(json.loads(text))]
+    every = (TEXT, LANE_TEXT, RECONCILE_TEXT, COMPARE_TEXT, REDO_TEXT)
+    ours = [member for text in every for member in members(json.loads(text))]
     texts = [value for _, value in ours if isinstance(value, str) and "${" in value and value != LANE_MACHINE]
     named = [PLACEHOLDER.fullmatch(text) for text in texts]
     assert all(named)
-    assert sorted(name[1] for name in named if name) == sorted([*handlers, "DispatchPage"])  # a run's, and a lane's
+    assert sorted(name[1] for name in named if name) == sorted(
+        [
+            *handlers,
+            "DispatchPage",  # a run's, and a lane's
+            *("TakeLeases", "SummarizeRun", "ReportFailure"),  # a run's, and a redo's
+            "CheckApproval",  # of an answer, and of none
+        ]
+    )
     assert handlers == SECONDS.keys() == RETURNS.keys()
 
 

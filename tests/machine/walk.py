@@ -47,11 +47,13 @@ DEFINITIONS: Final = Path(__file__).parents[2] / "statemachine"
 DEFINITION: Final = DEFINITIONS / "dispatch.asl.json"
 LANE_DEFINITION: Final = DEFINITIONS / "lane.asl.json"
 RECONCILE_DEFINITION: Final = DEFINITIONS / "reconcile.asl.json"
+COMPARE_DEFINITION: Final = DEFINITIONS / "compare.asl.json"
+REDO_DEFINITION: Final = DEFINITIONS / "redo.asl.json"
 PLACEHOLDER: Final = re.compile(r"\$\{(\w+?)FunctionArn\}")
 LANE_MACHINE: Final = "${LaneStateMachineArn}"
 STATES: Final = {
     name
-    for path in (DEFINITION, RECONCILE_DEFINITION)
+    for path in (DEFINITION, RECONCILE_DEFINITION, COMPARE_DEFINITION, REDO_DEFINITION)
     for name in json.loads(path.read_text(encoding="utf-8"))["States"]
 }
 
@@ -60,7 +62,8 @@ SECONDS_OF: Final = {
     **dict.fromkeys(
         ("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"), PAGE_FUNCTION_SECONDS
     ),
-    "DispatchWindow": WINDOW_FUNCTION_SECONDS,
+    **dict.fromkeys(("DispatchWindow", "ComparePaths"), WINDOW_FUNCTION_SECONDS),
+    **dict.fromkeys(("PlanRedo", "CountMissing", "RedoPage"), PAGE_FUNCTION_SECONDS),
 }
 MAX_STATE_BYTES: Final = 8192
 MAX_LAYOUT_BYTES: Final = 262_144
@@ -216,9 +219,9 @@ class Account:
         """An object's content."""
         return json.loads(_own("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read())
 
-    def put(self, key: str) -> None:
+    def put(self, key: str, body: bytes = b"{}") -> None:
         """Put an object into the bucket."""
-        _own("s3").put_object(Bucket=BUCKET, Key=key, Body=b"{}")
+        _own("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
 
     @property
     def ledger(self) -> list[State]:
@@ -262,10 +265,14 @@ class Walk:
         self._environments: dict[str, Environment] = {}
         self._redriven: Execution | None = None
         self._environment = patch
+        self._account = account
+        self._answered: set[str] = set()
         self._patch(patch, account)
         lane_machine = _create_machine("lane", LANE_DEFINITION)
         self._machine = _create_machine("dispatch", DEFINITION, lane_machine)
         self._reconcile_machine = _create_machine("reconcile", RECONCILE_DEFINITION)
+        self._compare_machine = _create_machine("compare", COMPARE_DEFINITION)
+        self._redo_machine = _create_machine("redo", REDO_DEFINITION)
 
     def stand_in(self, function: str, stand_in: StandIn, times: int = 1) -> None:
         """Let `stand_in` take the next `times` invocations of a function."""
@@ -280,6 +287,30 @@ class Walk:
         """Start a reconcile with this input and follow it to its end."""
         name = next(self._names)
         return self._follow(self._reconcile_machine, name, name, given)
+
+    def compare(self, given: object) -> Execution:
+        """Start a comparison with this input and follow it to its end."""
+        name = next(self._names)
+        return self._follow(self._compare_machine, name, name, given)
+
+    def redo(self, given: object) -> Execution:
+        """Start a redo with this input and follow it to its end."""
+        name = next(self._names)
+        return self._follow(self._redo_machine, name, name, given)
+
+    def answer(self, approved: bool, by: str, times: int = 1) -> None:  # noqa: FBT001 -- what a person says
+        """Let this person answer the next times that a redo asks, with the token that stands in the ledger."""
+
+        def asked(own: Callable[[], Any]) -> Any:
+            result = own()
+            tokens = {row["Token"]["S"] for row in self._account.ledger if row["Pk"]["S"].startswith("approval#")}
+            [token] = tokens - self._answered
+            self._answered.add(token)
+            output = json.dumps({"Approved": approved, "By": by})
+            _own("stepfunctions").send_task_success(taskToken=token, output=output)
+            return result
+
+        self.stand_in("AskForApproval", asked, times)
 
     def redrive(self, execution: Execution) -> Execution:
         """Redrive an execution that ended badly, and follow it to its end.
@@ -639,6 +670,7 @@ def _environment(account: Account) -> dict[str, str]:
         "COUPON_TASK_QUEUE_URL": account.urls["ECoupon"],
         "ALARM_TOPIC_ARN": account.topic,
         "STILL_WAITING_HOURS": "24",
+        "REDO_WITHOUT_APPROVAL": "0",
         "STACK_NAME": "BookingtimeDispatcherTest",
         "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
         **{f"{variable}_PARAMETER": f"/flags/{name}" for variable, name in flags.items()},

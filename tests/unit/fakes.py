@@ -55,6 +55,8 @@ DAY: Final = "2026-09-17"
 STARTED_AT: Final = "2026-09-17T16:01:10.123Z"
 DEDUPLICATION_SECONDS: Final = 300
 MAX_PAGES_OF_A_TEST: Final = 200
+WAYS: Final = (Path.FULL, Path.PAGED, Path.GROUPED)
+"""The paths that read a whole window; a redo's pages come from a list."""
 FUNCTION_SECONDS: Final = {
     Path.PAGED: PAGE_FUNCTION_SECONDS,
     Path.GROUPED: PAGE_FUNCTION_SECONDS,
@@ -338,7 +340,8 @@ class FakeLedger:
     def last_run(self, window: Window) -> JournalEntry | None:
         """See `Journal.last_run`."""
         with self.faults.call("last run"):
-            return self.runs[window, self._run_ids(window)[-1]].entry if self._run_ids(window) else None
+            entries = [entry for entry in self.runs_of(window) if entry.path != Path.REDO]
+            return entries[-1] if entries else None
 
     def outlines(self, owner: LeaseOwner) -> Iterator[Plan]:
         """See `Journal.outlines`."""

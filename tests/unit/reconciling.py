@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from functions.domain.errors import InvalidInput
 from functions.domain.reconcile import Difference, Loop, Piece, Reconcile, Step
 from functions.domain.values import Item
 from functions.domain.window import Window, parse_instant
@@ -70,6 +71,13 @@ class FakeReports:
         """See `Reports.write`."""
         with self.faults.call("write report", key):
             self.objects[key] = b"".join(pieces)
+
+    def lines(self, key: str, offset: int = 0) -> Iterator[bytes]:
+        """See `Reports.lines`."""
+        with self.faults.call("read report", key):
+            if key not in self.objects:
+                raise InvalidInput(f"Report.Key: {key} is not there, or may not be read")
+            return iter(self.objects[key][offset:].splitlines(keepends=True))
 
 
 class Reconciler:

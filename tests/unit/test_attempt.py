@@ -9,7 +9,7 @@ from functions.domain.budget import CALL_SECONDS, PAGE_FUNCTION_SECONDS, PAGE_LE
 from functions.domain.errors import DispatchFailed, LeaseLost, TransientError
 from functions.domain.run import Others, Path
 from functions.usecases.attempt import CONFIRMED_SECONDS
-from tests.unit.fakes import Died, World, a_run, booking, dead, failed, throttled, walk
+from tests.unit.fakes import WAYS, Died, World, a_run, booking, dead, failed, throttled, walk
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def five() -> World:
 # --- short of time
 
 
-@pytest.mark.parametrize("path", list(Path))
+@pytest.mark.parametrize("path", WAYS)
 @pytest.mark.parametrize(("left", "sent"), [(CALL_SECONDS, 2), (CALL_SECONDS + 1, 5)])
 def test_a_batch_is_begun_only_if_the_function_s_time_outlasts_the_longest_call(
     five: World, left: int, sent: int, path: Path
@@ -50,7 +50,7 @@ def test_no_upload_is_begun_without_time_for_it_and_nothing_is_planned(five: Wor
     assert (five.faults.counted["upload"], five.ledger.stored, five.queues.sent) == (2, {}, [])
 
 
-@pytest.mark.parametrize("path", list(Path))
+@pytest.mark.parametrize("path", WAYS)
 def test_an_attempt_that_ran_short_of_time_notes_what_it_sent_and_the_retry_goes_on_without_a_repeat(
     five: World, path: Path
 ) -> None:
@@ -220,7 +220,7 @@ def test_a_lost_answer_to_the_finish_is_no_repeat(five: World) -> None:
     assert len(five.queues.sent) == 5
 
 
-@pytest.mark.parametrize("path", list(Path))
+@pytest.mark.parametrize("path", WAYS)
 def test_what_the_run_itself_noted_as_sent_stays_its_own_although_other_runs_plans_are_looked_at(
     five: World, path: Path
 ) -> None:

@@ -11,6 +11,7 @@ PERMANENT = [
     "LeaseLost",
     "WindowBusy",
     "IndexNotReady",
+    "NotApproved",
     "ConfigurationError",
     "DispatchFailed",
 ]

@@ -134,6 +134,14 @@ def test_there_is_one_handler_for_each_function() -> None:
         "read_plans",
         "compare_records",
         "write_report",
+        "plan_compare",
+        "compare_paths",
+        "plan_redo",
+        "count_missing",
+        "ask_for_approval",
+        "check_approval",
+        "redo_page",
+        "record_repair",
     }
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from functions.domain.run import Path, Progress
 from functions.usecases import dispatch_window
-from tests.unit.fakes import World, a_run, booking, throttled, total, walk
+from tests.unit.fakes import WAYS, World, a_run, booking, throttled, total, walk
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_stopped_run_changes_nothing_and_its_page_is_not_begun(five: World) ->
     assert five.snapshot() == before
 
 
-@pytest.mark.parametrize("path", list(Path))
+@pytest.mark.parametrize("path", WAYS)
 def test_a_dry_run_is_stopped_as_well(five: World, path: Path) -> None:
     switch_on(five)
 
@@ -64,7 +64,7 @@ def test_a_dry_run_is_stopped_as_well(five: World, path: Path) -> None:
     assert five.faults.counted["query"] == 0
 
 
-@pytest.mark.parametrize("path", list(Path))
+@pytest.mark.parametrize("path", WAYS)
 def test_a_resumed_run_is_stopped_as_long_as_the_switch_is_on_and_then_goes_on(five: World, path: Path) -> None:
     switch_on(five)
     walk(five, a_run(path=path))
@@ -125,7 +125,7 @@ def test_on_the_full_path_resume_goes_on_behind_the_chunks_that_were_dispatched(
     assert len(five.queues.sent) == 5
 
 
-@pytest.mark.parametrize("path", list(Path))
+@pytest.mark.parametrize("path", WAYS)
 def test_a_page_that_was_finished_though_its_answer_was_lost_is_counted_by_the_stop(five: World, path: Path) -> None:
     run = five.begun(a_run(path=path, page_size=2))
     five.attempt(run)

@@ -8,7 +8,7 @@ from functions.domain.errors import TransientError, WindowBusy
 from functions.domain.run import Counts, Others, Path, Progress
 from functions.usecases.summarize_run import summarize_run
 from functions.usecases.take_leases import Start, take_leases
-from tests.unit.fakes import World, a_run, booking, throttled, walk, window, worked_example
+from tests.unit.fakes import WAYS, World, a_run, booking, throttled, walk, window, worked_example
 
 
 def take(world: World, **changes: Any) -> Start:
@@ -120,7 +120,7 @@ def test_a_dry_run_takes_nothing_and_waits_for_nobody(world: World) -> None:
     assert world.snapshot() == before
 
 
-@pytest.mark.parametrize("path", list(Path))
+@pytest.mark.parametrize("path", WAYS)
 def test_the_window_is_given_back_at_the_end(path: Path) -> None:
     world = World(booking("R1"))
 

@@ -18,6 +18,7 @@ from functions.usecases.record_end import record_end
 from tests.unit.fakes import (
     MAX_PAGES_OF_A_TEST,
     STARTED_AT,
+    WAYS,
     Died,
     Execution,
     World,
@@ -74,7 +75,7 @@ steps = st.builds(
     Step,
     begins=st.sampled_from(["new", "resume", "redrive"]),
     hour=st.sampled_from(HOURS),
-    path=st.sampled_from(Path),
+    path=st.sampled_from(WAYS),
     page_size=st.integers(1, 4),
     retries=st.integers(0, 1),
     fault=st.sampled_from(sorted(FAULTS)),

@@ -1,0 +1,13 @@
+"""Check approval: `{"Redo", "Answer"}` to `{"By"}`; without an answer it has expired."""
+
+from typing import Any
+
+from functions.domain.redo import Redo
+from functions.handlers.observed import logger
+from functions.usecases.approval import check_approval
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Say who approved; raises `NotApproved` by name."""
+    return {**check_approval(Redo.from_state(event["Redo"]), event["Answer"])}

@@ -1,0 +1,42 @@
+"""The end of a redo: what it did is kept, and told."""
+
+from typing import Any
+
+from functions.domain.redo import Redo
+from functions.domain.run import Progress, Run, State
+from functions.usecases.ports import Repairs
+from functions.usecases.redo_page import no_longer_waiting
+from functions.usecases.summarize_run import STOPPED
+
+REDONE = "Redone"
+
+
+def record_repair(  # noqa: PLR0913 -- what is kept, by name
+    run: Run, redo: Redo, progress: Progress, *, count: State, approval: State, repairs: Repairs
+) -> dict[str, Any]:
+    """Keep who asked, who approved, when, why, and the counts before and after; return the machine's output."""
+    totals = progress.totals
+    output = {
+        "Outcome": STOPPED if progress.stopped else REDONE,
+        "RunId": run.run_id,
+        "WindowStart": run.window.start_text,
+        "WindowEnd": run.window.end_text,
+        "Missing": redo.missing,
+        "Dispatched": totals.dispatched,
+        "AlreadyDispatched": totals.already_dispatched,
+        "NoLongerWaiting": no_longer_waiting(totals),
+        "Tasks": totals.tasks,
+    }
+    before = count["Progress"]["Totals"]
+    repair = {
+        **output,
+        "Report": redo.report_key,
+        "RequestedBy": redo.requested_by,
+        "Reason": redo.reason,
+        "ApprovedBy": approval["By"],
+        "StartedAt": run.started_at,
+        "Before": before,
+        "After": totals.to_state(),
+    }
+    repairs.keep(run, repair)
+    return output
