@@ -127,7 +127,9 @@ def moved(account: Account) -> None:
     account.book(booking("LATE", BookingTimeUTC="15:31:00Z"))
 
 
-@pytest.mark.parametrize("happens", [settled, moved, lambda account: account.cancel("LATE")], ids=str)
+@pytest.mark.parametrize(
+    "happens", [settled, moved, lambda account: account.cancel("LATE")], ids=["settled", "moved", "cancelled"]
+)
 def test_what_waits_no_longer_is_not_dispatched(
     walk: Walk, account: Account, report: State, happens: Callable[[Account], None]
 ) -> None:
