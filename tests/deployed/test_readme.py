@@ -20,6 +20,7 @@ COMMANDS = [
     for line in block.replace("\\\n", " ").splitlines()
 ]
 
+EXAMPLE = "2026-09-17T15:00:00Z"
 GENERATED = "2026-09-18T09:00:00Z"
 
 
@@ -41,7 +42,7 @@ def test_make_run_dispatches_both_samples_and_again_it_makes_no_task(application
     printed = make("run")
 
     assert row(printed, "Bookings evaluated") == ["5", "10,000"]
-    assert row(printed, "Window from") == ["2026-09-17T15:00:00Z", GENERATED]
+    assert row(printed, "Window from") == [EXAMPLE, GENERATED]
     assert row(printed, "set aside") == ["0", "20"]
     waiting, dispatched, sent = (
         int(row(printed, label)[1].replace(",", "")) for label in ("Bookings waiting", "dispatched now", "Tasks sent")
@@ -52,7 +53,9 @@ def test_make_run_dispatches_both_samples_and_again_it_makes_no_task(application
     assert sent == len(tasks) == len(application.keys("tasks/2026-09-18/09/"))
     planned = [record for plan in application.plans(GENERATED) for record in plan.members]
     assert dispatched == len(planned) == len(set(planned))
-    assert '"RecordId": "R2"' in printed
+    # Where the worker's tests have emptied the queues, the example's tasks are not sent again.
+    example = '"RecordId": "R2"' if application.tasks(EXAMPLE) else "somebody has received them"
+    assert example in printed
     for place in ("TaskDataBucketName", "PointTaskQueueUrl", "LedgerTableName", "DispatchStateMachineArn"):
         assert application.outputs[place] in printed
 
