@@ -106,16 +106,7 @@ class Application:
         started = self.stepfunctions.start_execution(
             stateMachineArn=self.deployment.outputs["ReconcileStateMachineArn"], input=json.dumps(run_input)
         )
-        deadline = time.monotonic() + RUN_SECONDS
-        while time.monotonic() < deadline:
-            described = self.stepfunctions.describe_execution(executionArn=started["executionArn"])
-            if described["status"] == "SUCCEEDED":
-                output: Summary = json.loads(described["output"])
-                return output
-            if described["status"] != "RUNNING":
-                raise RunFailedError(failure_text(described, self.deployment))
-            time.sleep(POLL_SECONDS)
-        raise RunFailedError(f"{started['executionArn']} was not done after {RUN_SECONDS:.0f} s")
+        return self._output(started["executionArn"])
 
     def running(self) -> list[str]:
         """The executions that have not ended."""
@@ -129,18 +120,27 @@ class Application:
         Raises:
             RunFailedError: it fails, or runs on for too long.
         """
-        deadline = time.monotonic() + RUN_SECONDS
         reported = evaluated = 0
-        while time.monotonic() < deadline:
-            described = self.stepfunctions.describe_execution(executionArn=execution)
+
+        def report() -> None:
+            nonlocal reported, evaluated
             pages = list(self._pages(execution))
             for progress in pages[reported:]:
                 before, evaluated = evaluated, progress["Totals"]["Evaluated"]
                 on_page(progress, evaluated - before)
             reported = len(pages)
+
+        return self._output(execution, report)
+
+    def _output(self, execution: str, meanwhile: Callable[[], None] = lambda: None) -> Summary:
+        """The output of an execution when it has ended; `meanwhile` is called whenever its status was asked for."""
+        deadline = time.monotonic() + RUN_SECONDS
+        while time.monotonic() < deadline:
+            described = self.stepfunctions.describe_execution(executionArn=execution)
+            meanwhile()
             if described["status"] == "SUCCEEDED":
-                summary: Summary = json.loads(described["output"])
-                return summary
+                output: Summary = json.loads(described["output"])
+                return output
             if described["status"] != "RUNNING":
                 raise RunFailedError(failure_text(described, self.deployment))
             time.sleep(POLL_SECONDS)

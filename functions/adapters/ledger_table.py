@@ -72,9 +72,7 @@ class LedgerTable:
         Raises:
             TransientError: the reason is contention or throttling, and still was after some pauses.
         """
-        for attempt in range(_WRITE_ATTEMPTS):
-            if attempt:
-                _pause(attempt)
+        for _ in _attempts(_WRITE_ATTEMPTS):
             with translated(operation):
                 try:
                     self.client.transact_write_items(TransactItems=list(writes))
@@ -96,9 +94,7 @@ class LedgerTable:
         Raises:
             TransientError: one still was after some pauses.
         """
-        for attempt in range(_WRITE_ATTEMPTS):
-            if attempt:
-                _pause(attempt)
+        for _ in _attempts(_WRITE_ATTEMPTS):
             with translated(operation):
                 try:
                     self.client.delete_item(
@@ -155,9 +151,7 @@ class LedgerTable:
             TransientError: it still does after some pauses.
         """
         request: dict[str, Any] = {self.name: {"Keys": list(keys), "ConsistentRead": True}}
-        for attempt in range(_BATCH_ATTEMPTS):
-            if attempt:
-                _pause(attempt)
+        for _ in _attempts(_BATCH_ATTEMPTS):
             with translated(operation):
                 response = self.client.batch_get_item(RequestItems=request)
             yield from response["Responses"].get(self.name, ())
@@ -175,11 +169,14 @@ class LedgerTable:
         return number(self.now() + RETENTION_SECONDS + later)
 
 
-def _pause(attempt: int) -> None:
-    """Before a further attempt, counted."""
-    retries.add()
-    longest = min(_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
-    time.sleep(random.uniform(0, longest))  # noqa: S311 -- jitter is no secret
+def _attempts(limit: int) -> Iterator[None]:
+    """So many attempts, with a pause before each further one, which is counted."""
+    yield
+    for attempt in range(1, limit):
+        retries.add()
+        longest = min(_PAUSE_SECONDS * 2**attempt, _LONGEST_PAUSE_SECONDS)
+        time.sleep(random.uniform(0, longest))  # noqa: S311 -- jitter is no secret
+        yield
 
 
 def key(pk: str, sk: str) -> Row:

@@ -12,12 +12,11 @@ from typing import Any
 from functions.domain.booking import Booking
 from functions.domain.compare import Sketch, parts_of, sketched
 from functions.domain.compare_report import Verdict, compare_key, report_of
-from functions.domain.cursor import Token
 from functions.domain.page import sort_out
 from functions.domain.run import Counts, Run
 from functions.domain.staging import group_of, read_line, staged_line
 from functions.usecases.ports import BookingIndex, Reports
-from functions.usecases.reading import read_page
+from functions.usecases.reading import pages_of
 
 
 def compare_paths(run: Run, stack: str, index: BookingIndex, reports: Reports) -> dict[str, Any]:
@@ -50,18 +49,12 @@ def compare_paths(run: Run, stack: str, index: BookingIndex, reports: Reports) -
 
 def _read(run: Run, index: BookingIndex) -> Iterator[tuple[list[Booking], Counts]]:
     """Every page of every lane: what of it can be dispatched, and what it counts."""
-    for lane in range(len(run.ranges)):
-        token: Token | None = None
-        while True:
-            page = read_page(run, lane, token, index)
-            bookings, bad = sort_out(page.items, index.key_attributes, index.date_attribute)
-            yield (
-                bookings,
-                Counts(pages=1, evaluated=page.evaluated_count, waiting=len(bookings) + len(bad), set_aside=len(bad)),
-            )
-            token = page.next_token
-            if token is None:
-                break
+    for page in pages_of(run, index):
+        bookings, bad = sort_out(page.items, index.key_attributes, index.date_attribute)
+        yield (
+            bookings,
+            Counts(pages=1, evaluated=page.evaluated_count, waiting=len(bookings) + len(bad), set_aside=len(bad)),
+        )
 
 
 def _grouped(run: Run, pages: list[list[Booking]], bucket: str) -> Iterator[Sketch]:

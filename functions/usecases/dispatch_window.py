@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from functions.domain.booking import BadRecord, Booking
-from functions.domain.cursor import Token
 from functions.domain.page import sort_out
 from functions.domain.plan import Composition, Plan, Settled, settle
 from functions.domain.run import Counts, Others, Path, Progress, Run
@@ -17,7 +16,7 @@ from functions.usecases.attempt import Attempt, hold_to_limit, set_aside
 from functions.usecases.dispatch_page import dispatch_page
 from functions.usecases.look_up import look_up
 from functions.usecases.ports import Dispatch, PlansOf
-from functions.usecases.reading import read_page
+from functions.usecases.reading import pages_of
 
 CHUNK_RECORDS = 1000
 """A chunk is closed at this many records, so that its plan stays small; a group is never split."""
@@ -109,16 +108,10 @@ def _carried_out(plan: Plan, others: Others, attempt: Attempt) -> Plan:
 def _read(run: Run, dispatch: Dispatch) -> _Reading:
     items: list[Item] = []
     pages = evaluated = 0
-    for lane in range(len(run.ranges)):
-        token: Token | None = None
-        while True:
-            pages += 1
-            page = read_page(run, lane, token, dispatch.bookings)
-            evaluated += page.evaluated_count
-            items += page.items
-            token = page.next_token
-            if token is None:
-                break
+    for page in pages_of(run, dispatch.bookings):
+        pages += 1
+        evaluated += page.evaluated_count
+        items += page.items
     bookings, bad = sort_out(items, dispatch.bookings.key_attributes, dispatch.bookings.date_attribute)
     set_aside(dispatch, run, Progress(), bad)
     return _Reading(pages, evaluated, bookings, bad)

@@ -13,9 +13,9 @@ from functions.domain.execution import run_id_of
 from functions.domain.redo import CHUNK, MAX_REASON, MAX_REQUESTER, Missing, Redo, redo_run_id
 from functions.domain.report import CHECKSUM, checksum_of
 from functions.domain.run import Path, Run, field_of
-from functions.domain.window import Window, parse_instant
+from functions.domain.window import Window
 from functions.usecases.ports import Reports
-from functions.usecases.window_input import validated
+from functions.usecases.window_input import check_closed, validated
 
 _KEY: Final = re.compile(r"reports/[0-9]{4}-[0-9]{2}-[0-9]{2}/[0-9]{2}/[A-Za-z0-9_-]{1,97}\.json")
 _STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -107,8 +107,7 @@ def _window(report: Mapping[str, Any], started_at: str) -> Window:
         window = Window.starting(str(report.get("WindowStart")))
     except ValueError as error:
         raise InvalidInput(f"Report.WindowStart: {error}") from None
-    if parse_instant(window.end_text) > parse_instant(started_at):
-        raise InvalidInput(f"Report.WindowEnd: the window ends at {window.end_text}, which is still to come")
+    check_closed(window, started_at, "Report.WindowEnd")
     return window
 
 

@@ -5,7 +5,7 @@ Source: docs/contract.md, "Redo".
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from functions.domain.booking import is_waiting, version_of
@@ -16,7 +16,7 @@ from functions.domain.run import Counts, Others, Progress, Run
 from functions.domain.values import Item
 from functions.usecases.dispatch_page import compose_page, dispatch_read
 from functions.usecases.ports import BookingIndex, Dispatch, Journal, Reports
-from functions.usecases.reading import read_range
+from functions.usecases.reading import pages_in
 
 _QUERY_LIMIT: Final = 1000
 
@@ -102,15 +102,11 @@ def _waiting(asked: Sequence[Missing], run: Run, index: BookingIndex) -> Iterato
     """The records that wait at a version asked for, each once."""
     left = set(asked)
     for keys in ranges_at(dict.fromkeys((one.date, one.time) for one in asked), run):
-        token, has_more = None, True
-        while has_more:
-            page = read_range(keys, token, _QUERY_LIMIT, index)
-            for item in page.items:
-                found = Missing(*version_of(item, index.key_attributes, index.date_attribute))
-                if found in left and is_waiting(item):
-                    left.remove(found)
-                    yield item
-            token, has_more = page.next_token, page.next_token is not None
+        for item in chain.from_iterable(page.items for page in pages_in(keys, _QUERY_LIMIT, index)):
+            found = Missing(*version_of(item, index.key_attributes, index.date_attribute))
+            if found in left and is_waiting(item):
+                left.remove(found)
+                yield item
 
 
 def _sampled(samples: list[str], keys: Iterator[str]) -> list[str]:

@@ -55,8 +55,7 @@ class WindowInput(BaseModel):
             InvalidInput: as for `window`, or the hour has not ended.
         """
         window = self.window(started_at)
-        if parse_instant(window.end_text) > parse_instant(started_at):
-            raise InvalidInput(f"{self.time_field}: the window ends at {window.end_text}, which is still to come")
+        check_closed(window, started_at, self.time_field)
         return window
 
     @property
@@ -72,6 +71,16 @@ class SenderData(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     ExecuteTime: str
+
+
+def check_closed(window: Window, started_at: str, field: str) -> None:
+    """Refuse a window that had not ended when the execution started.
+
+    Raises:
+        InvalidInput: the message names the field that the window comes from.
+    """
+    if parse_instant(window.end_text) > parse_instant(started_at):
+        raise InvalidInput(f"{field}: the window ends at {window.end_text}, which is still to come")
 
 
 def validated(model: type[_Model], value: Any, prefix: str = "") -> _Model:
