@@ -85,6 +85,7 @@ $(PACKAGES): $(BIN)/python
 	@echo "Installing the Python packages (about two minutes and 1.2 GB, once) ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --requirement requirements.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Without a recipe: where it is missing, or the Python behind it is gone, the packages are installed anew.

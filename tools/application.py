@@ -1,4 +1,4 @@
-"""The application that is deployed on an emulator, as the developer commands use it."""
+"""A deployed application, in an account or on the embedded AWS, as the operator's commands use it."""
 
 import http.client
 import json
@@ -11,12 +11,15 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
 from mypy_boto3_dynamodb import DynamoDBClient
 from mypy_boto3_s3 import S3Client
 from mypy_boto3_stepfunctions import SFNClient
 
 from functions.domain.cursor import DATE_ATTRIBUTE
-from tools.deployment import Deployment
+from tools.deployment import STACK, Deployment
 from tools.emulator.access import client_settings, environment, session
 from tools.seed import Partitions
 from tools.workspace import Workspace
@@ -24,6 +27,10 @@ from tools.workspace import Workspace
 RUN_SECONDS: Final = 300.0
 """The longest wait for the end of an execution. Ten thousand bookings take about twenty."""
 POLL_SECONDS: Final = 0.25
+
+ACCOUNT_CONFIG: Final = Config(
+    connect_timeout=5, read_timeout=60, retries={"total_max_attempts": 5, "mode": "standard"}
+)
 
 Summary = dict[str, Any]
 """What an execution returns."""
@@ -41,7 +48,7 @@ class RunFailedError(RuntimeError):
 
 
 class NotDeployedError(RuntimeError):
-    """No application is deployed in the workspace."""
+    """No application is deployed in the workspace, or in the account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +62,37 @@ class QueuedTask:
 
 @dataclass(frozen=True)
 class Application:
-    """The deployed application behind its endpoint."""
+    """The deployed application, and who speaks to it."""
 
     deployment: Deployment
+    account: boto3.Session | None = None
+    """Of the account where it stands; None on the embedded AWS."""
+
+    def client(self, service: str) -> Any:
+        """A client of one service, where the application stands."""
+        if self.account is None:
+            make: Any = session().client
+            return make(service, **client_settings(self.deployment.endpoint))
+        make = self.account.client
+        return make(service, config=ACCOUNT_CONFIG)
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:
         """The client of the tables."""
-        return session().client("dynamodb", **client_settings(self.deployment.endpoint))
+        client: DynamoDBClient = self.client("dynamodb")
+        return client
 
     @cached_property
     def s3(self) -> S3Client:
         """The client of the bucket."""
-        return session().client("s3", **client_settings(self.deployment.endpoint))
+        client: S3Client = self.client("s3")
+        return client
 
     @cached_property
     def stepfunctions(self) -> SFNClient:
-        """The client of the state machine."""
-        return session().client("stepfunctions", **client_settings(self.deployment.endpoint))
+        """The client of the state machines."""
+        client: SFNClient = self.client("stepfunctions")
+        return client
 
     @property
     def partitions(self) -> Partitions:
@@ -91,6 +111,25 @@ class Application:
         if not outputs.exists():
             raise NotDeployedError("nothing is deployed; `make up` deploys, `make run` dispatches two hours as well")
         return cls(Deployment(**json.loads(outputs.read_text())))
+
+    @classmethod
+    def in_account(cls, stage: str, profile: str | None, region: str | None) -> "Application":
+        """The application of a stage in the account and region of a profile, or of the environment.
+
+        Raises:
+            NotDeployedError: its stack does not stand there.
+            ClientError, BotoCoreError: the account cannot be asked.
+        """
+        account = boto3.Session(profile_name=profile, region_name=region)
+        stack = f"{STACK}{stage}"
+        try:
+            described = account.client("cloudformation", config=ACCOUNT_CONFIG).describe_stacks(StackName=stack)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ValidationError":
+                raise
+            raise NotDeployedError(f"no stack {stack} stands in {account.region_name}") from None
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in described["Stacks"][0].get("Outputs", ())}
+        return cls(Deployment("", account.region_name, outputs), account)
 
     def start(self, run_input: dict[str, Any]) -> str:
         """Start an execution; its ARN."""

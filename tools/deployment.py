@@ -19,7 +19,9 @@ from tools.filelock import exclusive
 from tools.workspace import ROOT
 
 STAGE: Final = "Local"
-STACK: Final = f"BookingtimeDispatcher{STAGE}"
+STACK: Final = "BookingtimeDispatcher"
+"""The stack's name, before its stage's."""
+LOCAL_STACK: Final = f"{STACK}{STAGE}"
 COMMAND_SECONDS: Final = 300.0
 """The longest that one cdk command may take. Synthesis takes about eight seconds, the others one or two."""
 
@@ -45,6 +47,7 @@ class Deployment:
     """A deployed application and where it answers."""
 
     endpoint: str
+    """Empty in an account."""
     region: str
     outputs: dict[str, str]
 
@@ -70,9 +73,9 @@ def deploy(emulator: Emulator, *, root: Path = ROOT) -> Deployment:
                 _cdk(["bootstrap", f"aws://{ACCOUNT}/{REGION}"], Path(empty), settings, root)
                 (emulator.home / "bootstrapped").touch()
             outputs = Path(empty, "outputs.json")
-            command = ["deploy", STACK, "--app", str(assembly), "--require-approval", "never"]
+            command = ["deploy", LOCAL_STACK, "--app", str(assembly), "--require-approval", "never"]
             _cdk([*command, "--outputs-file", str(outputs)], Path(empty), settings, root)
-            deployed = {"digest": digest, "outputs": json.loads(outputs.read_text())[STACK]}
+            deployed = {"digest": digest, "outputs": json.loads(outputs.read_text())[LOCAL_STACK]}
         write_whole(note, json.dumps(deployed))
     return Deployment(emulator.endpoint, REGION, deployed["outputs"])
 
