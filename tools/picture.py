@@ -1,6 +1,6 @@
-"""The state machine of a run as a Mermaid flowchart, drawn from its definition so that it cannot go stale.
+"""The state machines as Mermaid flowcharts, drawn from their definitions so that they cannot go stale.
 
-`python -m tools.picture` writes it between the markers of the README.
+`python -m tools.picture` writes each between its markers in the README and in docs/architecture.md.
 """
 
 import json
@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-BEGIN: Final = "<!-- machine: drawn by tools/picture.py -->"
-END: Final = "<!-- end of machine -->"
+DRAWN: Final = ("README.md", "docs/architecture.md")
+"""Where there are markers: `<!-- machine dispatch: drawn by tools/picture.py -->`, the name being the definition's."""
+
+_MARKED: Final = re.compile(
+    r"(<!-- machine (?P<name>\w+): drawn by tools/picture\.py -->\n).*?(<!-- end of machine -->)", re.DOTALL
+)
 _SHAPES: Final = {
     "Choice": '{{"%s"}}',
     "Task": '["%s"]',
@@ -54,18 +58,20 @@ def _answer(choice: dict[str, Any]) -> str:
     return name if choice.get("BooleanEquals", choice.get("IsPresent")) else f"not {name}"
 
 
-def with_chart(readme: str, definition: dict[str, Any]) -> str:
-    """The README's text with the chart of this definition between its markers."""
-    before, _, rest = readme.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{chart(definition)}\n{END}{after}"
+def with_charts(text: str) -> str:
+    """The text with a chart between each pair of markers, drawn from the definition as it is now."""
+    return _MARKED.sub(lambda marked: f"{marked[1]}{_drawn(marked['name'])}\n{marked[3]}", text)
+
+
+def _drawn(name: str) -> str:
+    return chart(json.loads((ROOT / "statemachine" / f"{name}.asl.json").read_text(encoding="utf-8")))
 
 
 def main() -> None:
-    """Draw the chart into the README."""
-    readme = ROOT / "README.md"
-    definition = json.loads((ROOT / "statemachine" / "dispatch.asl.json").read_text(encoding="utf-8"))
-    readme.write_text(with_chart(readme.read_text(encoding="utf-8"), definition), encoding="utf-8")
+    """Draw the charts where they are shown."""
+    for name in DRAWN:
+        document = ROOT / name
+        document.write_text(with_charts(document.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

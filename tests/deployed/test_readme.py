@@ -10,7 +10,6 @@ from functions.domain.errors import ERRORS_BY_NAME
 from infra.stage import Stage
 from tests.deployed.application import Application
 from tests.deployed.conftest import Make
-from tools.picture import with_chart
 from tools.workspace import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -92,12 +91,6 @@ def test_the_settings_of_an_existing_table_are_those_of_the_stage() -> None:
     assert stage.name == "Production"
     assert stage.existing_bookings is not None
     assert stage.existing_bookings.key_attributes == ("RecordId",)
-
-
-def test_the_picture_is_the_machines() -> None:
-    definition = json.loads((ROOT / "statemachine" / "dispatch.asl.json").read_text(encoding="utf-8"))
-
-    assert with_chart(README, definition) == README
 
 
 def test_ci_runs_make_test() -> None:
