@@ -24,6 +24,8 @@ MAX_SAMPLES_BYTES: Final = 2000
 """The state stays under 8 KB."""
 MAX_REQUESTER: Final = 100
 MAX_REASON: Final = 500
+ONE_LINE: Final = r"^[^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Cc}\p{Z}][^\p{Cc}\p{Zl}\p{Zp}]*$"
+"""What a person says, by a Unicode regular expression: not blank, and nothing that breaks the lines it is told in."""
 _OFFSET: Final = "Offset"
 
 

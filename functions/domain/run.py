@@ -6,7 +6,7 @@ since interpreters differ in what they make of one.
 
 import operator
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -59,6 +59,12 @@ class Counts:
 
     def __sub__(self, other: "Counts") -> "Counts":
         return Counts(*map(operator.sub, astuple(self), astuple(other)))
+
+    @property
+    def as_done_before(self) -> "Counts":
+        """What these pages count for an execution that has found them done: nothing of them is dispatched by it."""
+        already = self.already_dispatched + self.dispatched
+        return replace(self, dispatched=0, already_dispatched=already, groups=0, tasks=0)
 
     def to_state(self) -> dict[str, int]:
         """`{"Pages": 1, "Evaluated": 5, ...}`."""

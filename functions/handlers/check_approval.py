@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from functions.domain.redo import Redo
+from functions.domain.redo import Redo, redo_run_id
 from functions.handlers.observed import logger
 from functions.usecases.approval import check_approval
 
@@ -10,4 +10,7 @@ from functions.usecases.approval import check_approval
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Say who approved; raises `NotApproved` by name."""
-    return {**check_approval(Redo.from_state(event["Redo"]), event["Answer"])}
+    redo = Redo.from_state(event["Redo"])
+    approval = check_approval(redo, event["Answer"])
+    logger.info("approved", extra={"RunId": redo_run_id(redo.report_key), "Missing": redo.missing})
+    return {**approval}

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from functions.domain.errors import NotApproved
-from functions.domain.redo import MAX_REQUESTER, Redo
+from functions.domain.redo import MAX_REQUESTER, ONE_LINE, Redo
 from functions.domain.run import Run, State
 from functions.usecases.ports import Notifier, Repairs
 from functions.usecases.window_input import validated
@@ -21,7 +21,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     Approved: bool
-    By: Annotated[str, StringConstraints(pattern=r"\S", max_length=MAX_REQUESTER)]
+    By: Annotated[str, StringConstraints(pattern=ONE_LINE, max_length=MAX_REQUESTER)]
 
 
 def ask_for_approval(  # noqa: PLR0913 -- what a person is told, by name

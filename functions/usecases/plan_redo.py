@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from functions.domain.errors import InvalidInput
 from functions.domain.execution import run_id_of
-from functions.domain.redo import CHUNK, MAX_REASON, MAX_REQUESTER, Missing, Redo, redo_run_id
+from functions.domain.redo import CHUNK, MAX_REASON, MAX_REQUESTER, ONE_LINE, Missing, Redo, redo_run_id
 from functions.domain.report import CHECKSUM, checksum_of
 from functions.domain.run import Path, Run, field_of
 from functions.domain.window import Window
@@ -36,8 +36,8 @@ class RedoInput(BaseModel):
     model_config = _STRICT
 
     Report: ReportPlace
-    RequestedBy: Annotated[str, StringConstraints(pattern=r"\S", max_length=MAX_REQUESTER)]
-    Reason: Annotated[str, StringConstraints(pattern=r"\S", max_length=MAX_REASON)]
+    RequestedBy: Annotated[str, StringConstraints(pattern=ONE_LINE, max_length=MAX_REQUESTER)]
+    Reason: Annotated[str, StringConstraints(pattern=ONE_LINE, max_length=MAX_REASON)]
 
 
 class MissingList(BaseModel):

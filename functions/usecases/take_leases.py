@@ -39,7 +39,8 @@ def take_leases(run: Run, progress: Progress, leases: Leases, journal: Journal) 
     """Take the edges, and learn which other runs' plans must be looked at; a dry run takes nothing.
 
     A run that resumes takes the place of the window's last run, unless that came to its end, and goes on behind its
-    last finished page.  A run in lanes goes on wherever its lanes' plans say, whoever lays them out.  While the edges
+    last finished page.  A run in lanes goes on wherever its lanes' plans say, whoever lays them out.  A redo goes on
+    behind the pages that another redo of its report has finished, and does not count them as its own.  While the edges
     are held no other run can plan in this window or on its edges, so what is learned here holds for the whole run.
 
     Raises:
@@ -55,6 +56,9 @@ def take_leases(run: Run, progress: Progress, leases: Leases, journal: Journal) 
         paged = run.path is Path.PAGED and not run.in_lanes
         progress = progress_of(journal.outlines(run.lease_owner)) if paged else Progress()
         run = replace(run, resume=False)
+    if run.path is Path.REDO:
+        progress = progress_of(journal.outlines(run.lease_owner))
+        progress = replace(progress, totals=progress.totals.as_done_before)
     if run.path is Path.PAGED and not run.dry_run:
         run = replace(run, handed_over=progress.page > run.page_budget)
     return Start(run, progress, None, journal.others(run))

@@ -15,6 +15,7 @@ _SAID: Final = {
     "extra_forbidden": "unknown field",
     "missing": "missing",
     "model_type": "expected an object",
+    "string_pattern_mismatch": "expected one line of text",
 }
 _Model = TypeVar("_Model", bound=BaseModel)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from functions.domain.report import checksum_of
-from tests.deployed.application import Application, Day, Execution
-from tests.deployed.wire import wait_until
+from tests.deployed.application import Application, Day, Execution, everywhere
+from tests.deployed.wire import Fault, wait_until
 
 
 @pytest.fixture
@@ -63,6 +63,14 @@ def orphaned(day: Day) -> None:
     day.application.client("s3").put_object(Bucket=day.application.outputs["TaskDataBucketName"], Key=key, Body=b"{}")
 
 
+def cut_off(day: Day) -> None:
+    """A later run plans the task of a late booking, and no queue takes it."""
+    late(day)
+    refused = {"SendMessageBatch": Fault.FORBIDDEN}
+    with day.application.wire.reacting(lambda call: refused.get(call.operation)):
+        assert day.run(8).status == "FAILED"
+
+
 def put_at(day: Day, time_of_day: str) -> None:
     """Put a booking at a time that the tools refuse, and the index takes."""
     booking = {
@@ -90,6 +98,7 @@ def beyond_the_day(day: Day) -> None:
         (of_another_member, "ValueMismatch"),
         (dispatched_again_for_another_member, "Duplicate"),
         (orphaned, "OrphanObject"),
+        (cut_off, "InDoubt"),
         (misshapen, "Unreachable"),
         (beyond_the_day, "Unreachable"),
     ],
@@ -101,6 +110,21 @@ def test_the_report_finds_exactly_what_happened(day: Day, happens: Callable[[Day
 
     assert differences(execution) == {found: 1}
     assert len(report_of(day, execution)["Samples"][found]) == 1
+
+
+def test_a_run_that_was_cut_off_is_in_doubt_until_it_is_resumed_and_then_the_hour_is_clean(day: Day) -> None:
+    cut_off(day)
+    doubted = day.reconcile(8)
+
+    resumed = day.run(8, Resume=True)
+
+    assert doubted.output.items() >= {"Outcome": "Differences", "Bookings": 4, "DispatchedRecords": 3}.items()
+    assert differences(doubted) == {"InDoubt": 1}
+    assert resumed.output.items() >= {"Outcome": "Dispatched", "Dispatched": 1, "Tasks": 1}.items()
+    assert day.effects(8) == everywhere("R1", "R2", "R3", "LATE")
+    clean = day.reconcile(8)
+    assert differences(clean) == {}
+    assert clean.output.items() >= {"Outcome": "Clean", "Bookings": 4, "DispatchedRecords": 4}.items()
 
 
 def test_an_hour_that_was_not_dispatched_is_missing(application: Application) -> None:

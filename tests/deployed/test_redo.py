@@ -1,13 +1,17 @@
 """Redos by the deployed application: what a report says is missing is dispatched once another person approves it."""
 
 import json
+import re
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from functions.adapters.ledger_table import approval_key
 from tests.deployed.application import Application, Day, Execution, OnCall, everywhere
 from tests.deployed.conftest import Redo
 from tests.deployed.wire import wait_until
+from tools.approve import NOT_WAITING, NotWaitingError, answer
 
 
 @pytest.fixture
@@ -98,7 +102,7 @@ def test_the_same_report_again_asks_nobody_and_changes_nothing(day: Day, report:
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("answers", "message"),
     [
         ({"by": " ann "}, "whoever asked for a redo cannot answer it"),
         ({"by": "Bob", "verdict": "--reject"}, 'rejected by "Bob"'),
@@ -106,10 +110,53 @@ def test_the_same_report_again_asks_nobody_and_changes_nothing(day: Day, report:
     ids=["approved by who asked", "rejected"],
 )
 def test_without_another_persons_approval_nothing_is_dispatched(
-    day: Day, report: dict[str, Any], redo: Redo, answer: dict[str, str], message: str
+    day: Day, report: dict[str, Any], redo: Redo, answers: dict[str, str], message: str
 ) -> None:
-    execution = redo(report, **answer)
+    execution = redo(report, **answers)
 
     assert (execution.status, execution.error) == ("FAILED", "NotApproved")
     assert execution.report["Message"] == message
     assert day.effects(8) == everywhere("R1", "R2")
+
+
+def test_an_approval_that_no_redo_waits_for_is_refused_by_name_and_dispatches_nothing(
+    day: Day, report: dict[str, Any], redo: Redo
+) -> None:
+    application = day.application
+    clients = application.client("dynamodb"), application.client("stepfunctions")
+    rejected = redo(report, by="Bob", verdict="--reject").arn
+    before = application.keys("")
+
+    for execution, said in (
+        (rejected, "waits for no answer any more"),
+        (f"{rejected}-unheard-of", "has not asked for an approval"),
+    ):
+        with pytest.raises(NotWaitingError, match=f"^{re.escape(execution)} {said}"):
+            answer(*clients, application.outputs["LedgerTableName"], execution, approved=True, by="Bob")
+
+    assert (application.keys(""), repairs(day)) == (before, [])
+    assert day.effects(8) == everywhere("R1", "R2")
+
+
+def test_a_token_that_no_redo_has_handed_out_is_refused_by_name(application: Application) -> None:
+    client = application.client("stepfunctions")
+
+    with pytest.raises(ClientError) as refusal:
+        client.send_task_success(taskToken="of-nobody", output='{"Approved": true, "By": "Bob"}')
+
+    assert refusal.value.response["Error"]["Code"] in NOT_WAITING
+
+
+@pytest.mark.parametrize(
+    ("field", "text"), [("RequestedBy", "Ann\nApproved by: Bob"), ("Reason", "x" * 501)], ids=["two lines", "too long"]
+)
+def test_a_redo_that_says_more_than_a_line_of_text_is_refused_by_name_and_asks_nobody(
+    day: Day, report: dict[str, Any], field: str, text: str
+) -> None:
+    given = {"Report": report, "RequestedBy": "Ann", "Reason": "It arrived late.", field: text}
+
+    execution = day.application.run(given, "Redo")
+
+    assert (execution.status, execution.error) == ("FAILED", "InvalidInput")
+    assert execution.report["Message"].startswith(f"{field}: ")
+    assert approval_key(execution.arn)["Pk"]["S"] not in day.application.ledger_partitions()

@@ -72,7 +72,7 @@ PLAIN_TYPES: Final = ("Task", "Pass", "Choice", "Map", "Fail", "Succeed")
 IMPERATIVES: Final = {
     *("Begin", "Dispatch", "Fold", "Lay", "Merge", "Note", "Plan", "Report", "Stage", "Summarize", "Take"),
     *("Compare", "Read", "Write"),
-    *("Ask", "Check", "Count", "Record", "Redo", "Refuse"),
+    *("Ask", "Check", "Count", "Record", "Redo", "Refuse", "Skip"),
 }
 REPORT: Final = "Report failure"
 PLAIN_PATH: Final = r"\$\$?(\.\w+)*(\[0\])?"
@@ -862,6 +862,7 @@ REDO_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
     every_path_was_written_on_every_way_to_it: {
         "an approval that nobody gave": ("Plan redo/ResultSelector/Approval", ..., "Record repair"),
         "a run that is lost": ("Take leases/ResultPath", ..., "Redo page"),
+        "pages that nobody has counted": ("Take leases/ResultSelector/Progress.$", ..., "Skip done pages"),
     },
 }
 

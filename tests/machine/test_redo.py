@@ -4,11 +4,26 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+import boto3
 import pytest
 
 from functions.domain.report import sealed
 from tests.machine.faults import Fault, every
-from tests.machine.walk import Account, Execution, InvokeError, State, Walk, booking, group_of, worked_example
+from tests.machine.walk import (
+    LEDGER,
+    REGION,
+    Account,
+    Execution,
+    FunctionError,
+    InvokeError,
+    State,
+    Walk,
+    booking,
+    group_of,
+    worked_example,
+)
+from tools import approve as tool
+from tools.approve import NotWaitingError
 
 TIME: Final = {"ExecuteTime": "2026-09-17T16:01:10Z"}
 PAGED: Final = {**TIME, "PaginationEnabled": True, "PageSize": 2}
@@ -40,8 +55,8 @@ def done(execution: Execution, **counts: int) -> None:
         "RunId": execution.output["RunId"],
         "WindowStart": "2026-09-17T15:00:00Z",
         "WindowEnd": "2026-09-17T16:00:00Z",
-        "Missing": 1,
         **ZERO,
+        "Missing": 1,
         **counts,
     }
 
@@ -57,8 +72,8 @@ def test_a_late_booking_is_found_and_redone_with_one_task_of_one_record_and_the_
     done(execution, Dispatched=1, Tasks=1)
     assert execution.visited == [
         *("Begin redo", "Plan redo", "Count missing", "More to count?", "Approval needed?", "Ask for approval"),
-        *("Check approval", "Take leases", "Window free?", "Redo page", "More missing?", "Summarize run"),
-        *("Record repair", "Window redone"),
+        *("Check approval", "Take leases", "Window free?", "Skip done pages", "More missing?", "Redo page"),
+        *("More missing?", "Summarize run", "Record repair", "Window redone"),
     ]
     [new] = [task for task in account.tasks if task not in before]
     assert new.records == ("LATE",)
@@ -152,16 +167,81 @@ def test_what_a_run_dispatched_since_the_report_is_not_dispatched_again(
     assert account.messages == sent
 
 
-def test_a_missing_hour_is_redone_page_by_page(walk: Walk, account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def five(walk: Walk, account: Account, monkeypatch: pytest.MonkeyPatch) -> State:
+    """The report of an hour of five bookings that was not dispatched, which is redone in pages of two."""
     monkeypatch.setattr("functions.usecases.plan_redo.CHUNK", 2)
     account.book(*(booking(f"R{n}", **group_of(1, n, 1)) for n in range(1, 6)))
+    return reported(walk)
+
+
+def test_a_missing_hour_is_redone_page_by_page(walk: Walk, account: Account, five: State) -> None:
     walk.answer(approved=True, by="Bob")
 
-    execution = walk.redo(asked(reported(walk)))
+    execution = walk.redo(asked(five))
 
     assert execution.visited.count("Redo page") == execution.visited.count("Count missing") == 3
     assert (execution.output["Dispatched"], account.records) == (5, [f"R{n}" for n in range(1, 6)])
     assert walk.reconcile(TIME).output["Outcome"] == "Clean"
+
+
+def kept(account: Account) -> list[State]:
+    """What is kept of the redos, in no order."""
+    return [json.loads(row["Repair"]["S"]) for row in account.ledger if row["Pk"]["S"].startswith("redo#")]
+
+
+def test_of_two_redos_of_a_report_side_by_side_one_has_dispatched_and_the_other_has_found_it_done(
+    walk: Walk, account: Account, five: State
+) -> None:
+    walk.answer(approved=True, by="Bob", times=2)
+    beside: list[Execution] = []
+
+    def all_is_done_meanwhile(own: Callable[[], Any]) -> Any:
+        beside.append(walk.redo(asked(five)))
+        return own()
+
+    walk.stand_in("CheckApproval", all_is_done_meanwhile)
+    outer = walk.redo(asked(five))
+
+    [inner] = beside
+    done(inner, Missing=5, Dispatched=5, Tasks=5)
+    done(outer, Missing=5, AlreadyDispatched=5)
+    assert "Redo page" not in outer.visited
+    assert sorted((repair["Dispatched"], repair["AlreadyDispatched"]) for repair in kept(account)) == [(0, 5), (5, 0)]
+    assert account.records == [f"R{n}" for n in range(1, 6)]
+
+
+def test_a_redo_that_goes_on_with_a_stopped_one_counts_what_it_dispatches_itself(
+    walk: Walk, account: Account, five: State
+) -> None:
+    walk.answer(approved=True, by="Bob", times=2)
+
+    def then_stop(own: Callable[[], Any]) -> Any:
+        progress = own()
+        account.flag("Stop", "true")
+        return progress
+
+    walk.stand_in("RedoPage", then_stop)
+    stopped = walk.redo(asked(five)).output
+    account.flag("Stop", "false")
+    execution = walk.redo(asked(five))
+
+    assert stopped.items() >= {"Outcome": "Stopped", "Dispatched": 2, "AlreadyDispatched": 0, "Tasks": 2}.items()
+    done(execution, Missing=5, Dispatched=3, AlreadyDispatched=2, Tasks=3)
+    assert execution.visited.count("Redo page") == 2
+    assert account.records == [f"R{n}" for n in range(1, 6)]
+
+
+def test_a_page_whose_answer_was_lost_is_counted_by_the_redo_that_has_done_it(walk: Walk, report: State) -> None:
+    walk.answer(approved=True, by="Bob")
+
+    def lose_the_answer(own: Callable[[], Any]) -> Any:
+        own()
+        raise FunctionError("TransientError", "the answer was lost")
+
+    walk.stand_in("RedoPage", lose_the_answer)
+
+    done(walk.redo(asked(report)), Dispatched=1, Tasks=1)
 
 
 # What is refused
@@ -249,6 +329,66 @@ def test_an_input_that_breaks_the_contract_is_refused_by_name(
     assert account.everything == before
 
 
+BREAKS_THE_LINE: Final = {
+    "a line feed": "Ann\nApproved by: Bob",
+    "a line feed at its end": "Ann\n",
+    "a tab": "Ann\tBob",
+    "an escape": "Ann\x1b[2K",
+    "a delete": "Ann\x7f",
+    "a next line": "Ann\x85",
+    "a line separator": "Ann\u2028Bob",
+}
+
+
+@pytest.mark.parametrize("text", BREAKS_THE_LINE.values(), ids=BREAKS_THE_LINE)
+@pytest.mark.parametrize("field", ["RequestedBy", "Reason"])
+def test_a_text_that_is_not_one_line_is_refused_by_name_before_anything_is_read_or_written(
+    walk: Walk, account: Account, report: State, field: str, text: str
+) -> None:
+    walk.answer(approved=True, by="Bob")
+    before = account.everything
+
+    execution = walk.redo(asked(report, **{field: text}))
+
+    refused(execution, "InvalidInput", f"{field}: ")
+    assert [call for call in walk.calls.made if call.function == "PlanRedo"] == []
+    assert account.everything == before
+
+
+@pytest.mark.parametrize(("field", "longest"), [("RequestedBy", 100), ("Reason", 500)])
+def test_a_text_in_any_script_may_be_as_long_as_the_contract_says_and_no_longer(
+    walk: Walk, account: Account, report: State, field: str, longest: int
+) -> None:
+    walk.answer(approved=True, by="Jörg")
+    before = account.everything
+
+    refused(walk.redo(asked(report, **{field: "字" * (longest + 1)})), "InvalidInput", f"{field}: ")
+    assert [call for call in walk.calls.made if call.function == "PlanRedo"] == []
+    assert account.everything == before
+    done(walk.redo(asked(report, **{field: "字" * longest})), Dispatched=1, Tasks=1)
+
+
+@pytest.mark.parametrize("by", [*BREAKS_THE_LINE.values(), "x" * 101], ids=[*BREAKS_THE_LINE, "too long"])
+def test_an_approver_s_name_that_is_not_one_line_is_refused_by_name_before_anything_is_read_or_written(
+    walk: Walk, account: Account, report: State, by: str
+) -> None:
+    before = unapproved(account)
+    walk.answer(approved=True, by=by)
+
+    execution = walk.redo(asked(report))
+
+    refused(execution, "InvalidInput", "Answer.By: ")
+    assert execution.visited[-2:] == ["Check approval", "Report failure"]
+    assert [call for call in walk.calls.made if call.function == "CheckApproval"] == []
+    assert unapproved(account) == before
+
+
+def unapproved(account: Account) -> tuple[object, ...]:
+    """Everything but the question."""
+    rows = [row for row in account.ledger if not row["Pk"]["S"].startswith("approval#")]
+    return rows, account.objects, account.messages
+
+
 @pytest.mark.parametrize(
     ("answer", "refusal"),
     [
@@ -262,17 +402,18 @@ def test_an_input_that_breaks_the_contract_is_refused_by_name(
 def test_without_another_person_s_approval_nothing_is_changed(
     walk: Walk, account: Account, report: State, answer: tuple[bool, str], refusal: tuple[str, str]
 ) -> None:
-    before = account.objects, account.messages, account.ledger
+    before = unapproved(account)
     walk.answer(*answer)
 
     refused(walk.redo(asked(report)), *refusal)
 
-    rows = [row for row in account.ledger if not row["Pk"]["S"].startswith("approval#")]
-    assert (account.objects, account.messages, rows) == before
+    assert unapproved(account) == before
 
 
-def test_a_redo_that_nobody_answers_within_a_day_is_not_approved(walk: Walk, account: Account, report: State) -> None:
-    sent = account.messages
+def test_a_redo_that_nobody_answers_within_a_day_is_not_approved_and_no_answer_counts_any_more(
+    walk: Walk, account: Account, report: State
+) -> None:
+    before = unapproved(account)
 
     def a_day_later(own: Callable[[], Any]) -> Any:
         own()
@@ -283,7 +424,48 @@ def test_a_redo_that_nobody_answers_within_a_day_is_not_approved(walk: Walk, acc
     execution = walk.redo(asked(report))
 
     refused(execution, "NotApproved", "nobody has answered within a day")
-    assert account.messages == sent
+    with pytest.raises(NotWaitingError, match="waits for no answer any more"):
+        approve(execution.context["Id"])
+    assert unapproved(account) == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ((Fault.FORBIDDEN, "PutItem"), "ConfigurationError"),
+        ((Fault.FORBIDDEN, "Publish"), "ConfigurationError"),
+        ((Fault.DIED_BEFORE, "PutItem"), "DispatchFailed"),
+        ((Fault.DIED_AFTER, "Publish"), "DispatchFailed"),
+    ],
+    ids=["no right to note the token", "no right to tell", "died at first", "died at last"],
+)
+def test_where_nobody_can_be_asked_the_redo_fails_by_name_and_nothing_is_changed(
+    walk: Walk, account: Account, report: State, wrong: tuple[Fault, str], error: str
+) -> None:
+    before, (fault, operation) = unapproved(account), wrong
+    walk.calls.stage(fault, lambda call: (call.function, call.operation) == ("AskForApproval", operation))
+
+    execution = walk.redo(asked(report))
+
+    assert (execution.status, execution.error) == ("FAILED", error), execution.cause
+    assert execution.visited[-2:] == ["Ask for approval", "Report failure"]
+    assert unapproved(account) == before
+    assert account.told[-1][0] == f"Bookings of 2026-09-17T15:00:00Z not dispatched: {execution.report['Error']}"
+
+
+def test_a_redo_whose_question_was_throttled_asks_again(walk: Walk, account: Account, report: State) -> None:
+    walk.calls.stage(Fault.THROTTLED, every("Publish"))
+    walk.stand_in("AskForApproval", lambda own: own())
+    walk.answer(approved=True, by="Bob")
+
+    done(walk.redo(asked(report)), Dispatched=1, Tasks=1)
+    assert [subject for subject, _ in account.told] == ["Approve a redo of 2026-09-17T15:00:00Z?"]
+
+
+def approve(execution: str) -> None:
+    """Approve an execution as the tool does."""
+    clients = boto3.client("dynamodb", region_name=REGION), boto3.client("stepfunctions", region_name=REGION)
+    tool.answer(*clients, LEDGER, execution, approved=True, by="Bob")
 
 
 def refused(execution: Execution, error: str, said: str) -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from functions.domain.budget import PAGE_FUNCTION_SECONDS
 from functions.domain.cursor import DATE_ATTRIBUTE
-from functions.domain.errors import InvalidToken
+from functions.domain.errors import DispatchFailed, InvalidToken
 from functions.domain.redo import Missing, Redo, offset_of, token_at
-from functions.domain.run import Others, Path, Progress
+from functions.domain.run import Counts, Others, Path, Progress
 from functions.usecases.redo_page import Count, count_page, redo_page
-from tests.unit.fakes import DAY, World, a_run, booking, window
+from functions.usecases.take_leases import take_leases
+from tests.unit.fakes import DAY, World, a_run, booking, failed, window
 from tests.unit.reconciling import FakeReports
 
 LIST: Final = "reports/2026-09-17/15/reconcile-1-missing.jsonl"
@@ -82,6 +83,53 @@ def test_a_page_is_done_once_whoever_asks_for_it_again() -> None:
 
     assert redone(world, reports) == first
     assert len(world.queues.sent) == 1
+
+
+THREE: Final = tuple((f"R{n}", f"15:0{n}:00Z") for n in range(1, 4))
+
+
+def three() -> World:
+    """Three groups of one booking each, all missing."""
+    return World(*(booking(record, time, MemberId=n) for n, (record, time) in enumerate(THREE, 1)))
+
+
+def taken_over(world: World) -> Progress:
+    """From where another redo of the report goes on, when the one before has given its leases back."""
+    other = a_run(path=Path.REDO, run_id="redo-1", execution_id="execution-2")
+    world.ledger.release(replace(other, execution_id="redo-1").lease_owner)
+    return take_leases(other, Progress(), world.ledger, world.ledger).progress
+
+
+def test_a_redo_begins_at_the_start_where_none_of_its_report_was_there_before() -> None:
+    assert taken_over(three()) == Progress()
+
+
+def test_a_redo_counts_what_another_of_its_report_had_finished_as_dispatched_already() -> None:
+    world = three()
+    first = redone(world, reports_of(world, *THREE), page_size=2)
+
+    progress = taken_over(world)
+
+    assert first.totals == Counts(pages=2, evaluated=3, waiting=3, dispatched=3, groups=3, tasks=3)
+    assert progress.totals == Counts(pages=2, evaluated=3, waiting=3, already_dispatched=3)
+    assert progress == replace(first, totals=progress.totals)
+    assert progress.has_more is False
+
+
+def test_a_page_that_another_redo_has_left_unfinished_is_counted_by_the_one_that_finishes_it() -> None:
+    world = three()
+    reports = reports_of(world, *THREE)
+    world.faults.before("finish plan", failed, nth=2)
+    with pytest.raises(DispatchFailed):
+        redone(world, reports, page_size=2)
+
+    progress = taken_over(world)
+
+    assert (progress.page, progress.totals.already_dispatched, progress.totals.dispatched) == (2, 2, 0)
+    run = a_run(path=Path.REDO, run_id="redo-1", execution_id="execution-2", page_size=2)
+    deadline = world.clock() + PAGE_FUNCTION_SECONDS
+    ended = redo_page(run, REDO, progress, Others(), reports=reports, dispatch=world.dispatch, deadline=deadline)
+    assert (ended.totals.already_dispatched, ended.totals.dispatched, ended.has_more) == (2, 1, False)
 
 
 def test_counting_changes_nothing_and_holds_no_lease() -> None:
