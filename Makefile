@@ -70,7 +70,7 @@ bench-scale: $(PACKAGES) ## measure the memory, speed and cost of hours of many 
 bench-reconcile: $(PACKAGES) ## measure the memory, speed and calls of a reconcile of 500,000 bookings
 	@$(BIN)/python -m benchmarks.reconcile
 
-schemas: $(PACKAGES) ## write the JSON Schemas of tasks and their objects, from the models that the worker reads them with
+schemas: $(PACKAGES) ## write the JSON Schemas of tasks, their objects and reports, from the models that they are read with
 	@$(BIN)/python -m tools.schemas
 
 bundle-local: $(PACKAGES)

@@ -46,13 +46,19 @@ class StagingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class BookingSettings:
-    """Of the functions that read bookings."""
+class TableSettings:
+    """Of the function that looks through the bookings table."""
 
     booking_table_name: str
-    booking_index_name: str
     booking_key_attributes: tuple[str, ...]
     booking_date_attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class BookingSettings(TableSettings):
+    """Of the functions that read bookings."""
+
+    booking_index_name: str
     booking_shards: int
 
 

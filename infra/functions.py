@@ -295,6 +295,14 @@ class Functions(Construct):
             _allow_objects(function, storage.task_data, one.objects)
             if one.reads_bookings:
                 function.allow(["dynamodb:Query"], [storage.bookings.index_arn])
+        table = ("BOOKING_TABLE_NAME", "BOOKING_KEY_ATTRIBUTES", "BOOKING_DATE_ATTRIBUTE")
+        auditing = {**tidying, **{name: bookings[name] for name in table}}
+        audit = self._function(
+            "AuditTable", "audit_table", PAGE, auditing, "Scans the table for bookings that the index does not hold."
+        )
+        audit.allow(RECORD_PIECE, [storage.ledger.table_arn])
+        audit.allow(["dynamodb:Scan"], [storage.bookings.table.table_arn])
+        _allow_objects(audit, storage.task_data, STAGED)
         reporting = {
             **tidying,
             "STACK_NAME": Stack.of(self).stack_name,

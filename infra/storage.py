@@ -37,7 +37,7 @@ class Bookings:
 
     @property
     def index_arn(self) -> str:
-        """All that the dispatcher may read: the index, not the table."""
+        """All that a dispatch may read: the index, not the table."""
         return f"{self.table.table_arn}/index/{self.index_name}"
 
 

@@ -1,4 +1,4 @@
-"""Write the contract of tasks and their objects as JSON Schemas, from the models that a worker reads them with.
+"""Write the contract of tasks, their objects and reports as JSON Schemas, from the models that they are read with.
 
     python -m tools.schemas
 
@@ -12,6 +12,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from functions.usecases.report_contract import CompareReport, ReconcileReport
 from functions.worker.contract import TaskHeader, TaskMessage, TaskObject
 from tools.workspace import ROOT
 
@@ -32,7 +33,12 @@ def documents() -> dict[Path, str]:
     """Every schema by its file."""
     task = _schema_of(TaskMessage)
     task["properties"]["Data"]["contentSchema"] = _schema_of(TaskHeader)
-    schemas = {"task": task, "task-object": _schema_of(TaskObject)}
+    schemas = {
+        "task": task,
+        "task-object": _schema_of(TaskObject),
+        "report": _schema_of(ReconcileReport),
+        "compare-report": _schema_of(CompareReport),
+    }
     return {
         SCHEMAS / f"{name}.schema.json": json.dumps({"$schema": DIALECT, **schema}, indent=2) + "\n"
         for name, schema in schemas.items()

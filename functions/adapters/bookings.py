@@ -1,18 +1,21 @@
-"""The bookings index, read one page at a time."""
+"""The bookings, read one page at a time: by the index, and the table behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from functions.adapters.clients import code_of, describe, translated
+from functions.domain.booking import WAITING
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE, Token, start_key, token_of
 from functions.domain.errors import ConfigurationError, DispatcherError, IndexNotReady, InvalidToken
 from functions.domain.lane import Range
 from functions.domain.page import QueryPage
 
 _CONDITION: Final = "#date = :date AND #time BETWEEN :low AND :high"
+_UNKEYED: Final = "#status = :waiting AND NOT (attribute_type(#date, :text) AND attribute_type(#time, :text))"
+"""A missing attribute has no type.  One of another type may stand in a table that was given its index later."""
 _TOKEN_REFUSED: Final = ("exclusive start key", "exclusivestartkey", "starting key", "cannot be restarted")
 
 
@@ -52,21 +55,61 @@ class DynamoBookingIndex:
                 ":high": {"S": keys.high},
             },
         }
-        if token is not None:
-            request["ExclusiveStartKey"] = start_key(token)
-        with translated("Query bookings"):
-            try:
-                response = self.client.query(**request)
-            except ClientError as error:
-                kind = _validation_kind(error)
-                if kind is None:
-                    raise
-                raise kind(f"Query bookings: {describe(error)}") from None
-        return QueryPage(
-            items=response.get("Items") or (),
-            next_token=token_of(response.get("LastEvaluatedKey")),
-            evaluated_count=response["ScannedCount"],
-        )
+        return _page("Query bookings", self.client.query, request, token)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoBookingTable:
+    """`BookingTable` on a DynamoDB table.
+
+    A page is what DynamoDB reads of it in a call, a megabyte; what the filter leaves out is read and paid for too.
+    """
+
+    client: Any
+    table_name: str
+    key_attributes: Sequence[str]
+    date_attribute: str = DATE_ATTRIBUTE
+
+    def unkeyed_page(self, token: Token | None) -> QueryPage:
+        """See `BookingTable.unkeyed_page`.
+
+        Raises:
+            ConfigurationError: there is no such table, or no right to read it.
+            InvalidToken: DynamoDB does not take the token.
+            TransientError: throttled, timed out or unavailable.
+        """
+        keys = {f"#key{place}": name for place, name in enumerate(self.key_attributes)}
+        request: dict[str, Any] = {
+            "TableName": self.table_name,
+            "ProjectionExpression": ", ".join(keys),
+            "FilterExpression": _UNKEYED,
+            "ExpressionAttributeNames": {
+                "#status": "RewardStatus",
+                "#date": self.date_attribute,
+                "#time": TIME_ATTRIBUTE,
+                **keys,
+            },
+            "ExpressionAttributeValues": {":waiting": WAITING, ":text": {"S": "S"}},
+        }
+        return _page("Scan bookings", self.client.scan, request, token)
+
+
+def _page(name: str, call: Callable[..., Any], request: dict[str, Any], token: Token | None) -> QueryPage:
+    if token is not None:
+        request["ExclusiveStartKey"] = start_key(token)
+    with translated(name):
+        try:
+            response = call(**request)
+        except ClientError as error:
+            kind = _validation_kind(error)
+            if kind is None:
+                raise
+            raise kind(f"{name}: {describe(error)}") from None
+    return QueryPage(
+        items=response.get("Items") or (),
+        next_token=token_of(response.get("LastEvaluatedKey")),
+        evaluated_count=response["ScannedCount"],
+    )
 
 
 def _validation_kind(error: ClientError) -> type[DispatcherError] | None:

@@ -127,8 +127,17 @@ def version_of(item: Item, key_attributes: Sequence[str], date_attribute: str = 
     Raises:
         ConfigurationError: the table's key attributes are not those of the settings.
     """
-    key = object_text(_key(item, key_attributes))
-    return RecordVersion(key, item[date_attribute]["S"].partition("#")[0], item[TIME_ATTRIBUTE]["S"])
+    date = item[date_attribute]["S"].partition("#")[0]
+    return RecordVersion(key_text(item, key_attributes), date, item[TIME_ATTRIBUTE]["S"])
+
+
+def key_text(item: Item, key_attributes: Sequence[str]) -> str:
+    """The record's primary key, as its version has it.
+
+    Raises:
+        ConfigurationError: the table's key attributes are not those of the settings.
+    """
+    return object_text(_key(item, key_attributes))
 
 
 def is_booking_time(text: str) -> bool:

@@ -6,7 +6,7 @@ Source: docs/contract.md, "Page and token".
 import base64
 import binascii
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from functions.domain.errors import InvalidToken, TokenNotAdvancing
@@ -52,20 +52,31 @@ def check_token(value: object, keys: Range, key_attributes: Sequence[str], date_
     Raises:
         InvalidToken: it is another run's, or has been altered; the message names the attribute, not its value.
     """
-    if value is None or value == {}:
+    token = check_key(value, {date_attribute, TIME_ATTRIBUTE, *key_attributes})
+    if token is None:
         return None
-    if not isinstance(value, Mapping):
-        raise InvalidToken("Token: expected an object of key attributes")
-    expected = {date_attribute, TIME_ATTRIBUTE, *key_attributes}
-    if set(value) != expected:
-        raise InvalidToken(f"Token: expected exactly the attributes {', '.join(sorted(expected))}")
-    token = {name: _checked(name, value[name]) for name in value}
     if token[date_attribute] != {"S": keys.date_key}:
         raise InvalidToken(f"Token.{date_attribute}: not the date of this run's window")
     time = token[TIME_ATTRIBUTE].get("S")
     if time is None or not keys.low <= time <= keys.high:
         raise InvalidToken(f"Token.{TIME_ATTRIBUTE}: not within this run's window")
     return token
+
+
+def check_key(value: object, names: Iterable[str]) -> Token | None:
+    """Accept a token that has exactly these attributes, each of a key's type; absent, None and `{}` are the start.
+
+    Raises:
+        InvalidToken: it has not; the message names the attribute, not its value.
+    """
+    if value is None or value == {}:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidToken("Token: expected an object of key attributes")
+    expected = set(names)
+    if set(value) != expected:
+        raise InvalidToken(f"Token: expected exactly the attributes {', '.join(sorted(expected))}")
+    return {name: _checked(name, value[name]) for name in value}
 
 
 def check_advance(start: Token | None, following: Token | None) -> None:

@@ -20,6 +20,7 @@ from functions.domain.booking import (
     Route,
     is_booking_time,
     is_waiting,
+    key_text,
     read_booking,
     version_of,
 )
@@ -51,6 +52,8 @@ class Step(StrEnum):
     """What is done piece by piece."""
 
     BOOKINGS = "bookings"
+    TABLE = "table"
+    """Only where it was asked for."""
     OBJECTS = "objects"
     PLANS = "plans"
     COMPARED = "compared"
@@ -70,7 +73,7 @@ class Difference(StrEnum):
     ORPHAN_OBJECT = "OrphanObject"
     """Task data that no plan names."""
     UNREACHABLE = "Unreachable"
-    """It waits at a time that is none: no window will ever dispatch it."""
+    """It waits at a time that is none, or without the index's keys: no window will ever dispatch it."""
     MISSING_HOUR = "MissingHour"
     """No run of the window was recorded."""
     IN_DOUBT = "InDoubt"
@@ -118,6 +121,8 @@ class Reconcile:
     window: Window
     shards: int
     still_waiting_hours: int
+    audit_table: bool = False
+    """Whether the table is looked through for records that the index does not hold."""
 
     @property
     def window_ranges(self) -> tuple[Range, ...]:
@@ -161,6 +166,7 @@ class Reconcile:
             "WindowEnd": self.window.end_text,
             "Shards": self.shards,
             "StillWaitingHours": self.still_waiting_hours,
+            "AuditTable": self.audit_table,
         }
 
     @classmethod
@@ -180,6 +186,7 @@ class Reconcile:
             window=window,
             shards=field_of(state, "Shards", int),
             still_waiting_hours=field_of(state, "StillWaitingHours", int),
+            audit_table=field_of(state, "AuditTable", bool),
         )
 
 
@@ -255,6 +262,11 @@ def beyond_line(item: Item, key_attributes: Sequence[str], date_attribute: str) 
     return _record_line(version, "B", Seen.UNREACHABLE, _UNREADABLE)
 
 
+def unkeyed_line(item: Item, key_attributes: Sequence[str]) -> str:
+    """A record that waits and that the index does not hold: it has no version, and is known by its key alone."""
+    return _line(f"[{key_text(item, key_attributes)}]", "B", Seen.UNREACHABLE, _UNREADABLE)
+
+
 def is_beyond(item: Item) -> bool:
     """Whether a record waits where no window's query comes; the bounds themselves are read by a window's."""
     return is_waiting(item) and not FIRST_TIME <= item[TIME_ATTRIBUTE]["S"] <= LAST_TIME
@@ -294,7 +306,10 @@ def about_of(route: Route, group: Group) -> str:
 
 
 def _record_line(version: RecordVersion, *fields: str) -> str:
-    text = version_text(version)
+    return _line(version_text(version), *fields)
+
+
+def _line(text: str, *fields: str) -> str:
     return "\t".join((hashlib.sha256(text.encode("ascii")).hexdigest(), *fields, text))
 
 
@@ -317,7 +332,7 @@ def share_from(first: int, objects: Sequence[StagedObject], most: int) -> range:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A difference: of a record (`[key, date, time]`), or of an object (its key); both as JSON."""
+    """A difference: of a record (`[key, date, time]`, or `[key]`), or of an object (its key); all as JSON."""
 
     kind: Difference
     text: str

@@ -22,8 +22,10 @@ _COVERED: Final = (
     "Every task in a plan of a run of this window, and of the hours around it where its records reach into this one.",
     "Every object under the window's prefix.",
 )
+_AUDITED: Final = "Every item of the table: whether it waits without the index's key attributes, whatever its hour."
+_NOT_AUDITED: Final = "Records without the index's key attributes: no query returns them, and no audit was asked for."
 _NOT_COVERED: Final = (
-    "Records without the index's key attributes, or in a partition of another name: no query comes there.",
+    "Records in a partition of another name: no query comes there.",
     "Attributes other than the group and the reward type: a task holds them as they were.",
     "What consumers did with a task.",
 )
@@ -72,12 +74,12 @@ def sample_of(finding: Finding) -> dict[str, Any]:
 
 
 def record_of(version: str) -> dict[str, Any]:
-    """A record version, which is `[key, date, time]` in JSON, as a person reads it.
+    """A record version, which is `[key, date, time]` in JSON, as a person reads it; a record without one is `[key]`.
 
     A key with a fraction is written as text, so that no digit is lost in reading.
     """
-    key, date, time = json.loads(version, parse_float=str)
-    return {"Key": key, "BookingDateUTC": date, "BookingTimeUTC": time}
+    parts = json.loads(version, parse_float=str)
+    return dict(zip(("Key", "BookingDateUTC", "BookingTimeUTC"), parts, strict=False))
 
 
 def report_of(  # noqa: PLR0913 -- the parts of a report, by name
@@ -91,7 +93,11 @@ def report_of(  # noqa: PLR0913 -- the parts of a report, by name
 ) -> dict[str, Any]:
     """The whole report, sealed.  `counts` are those of all pieces together, `missing` the list of missing versions."""
     differences = differences_of(counts)
-    not_covered = list(_NOT_COVERED)
+    covered, not_covered = list(_COVERED), list(_NOT_COVERED)
+    if reconcile.audit_table:
+        covered.append(_AUDITED)
+    else:
+        not_covered.append(_NOT_AUDITED)
     if counts.get("OpenRuns"):
         not_covered.append(f"What {counts['OpenRuns']} run(s) of this window did since, which have not ended.")
     return sealed(
@@ -104,6 +110,7 @@ def report_of(  # noqa: PLR0913 -- the parts of a report, by name
             "RecordVersion": [*key_attributes, "BookingDateUTC", "BookingTimeUTC"],
             "Sources": {
                 "Bookings": {name: counts.get(name, 0) for name in ("Bookings", "Waiting", "SetAside")},
+                "Table": {"Audited": reconcile.audit_table, "Scanned": counts.get("Scanned", 0)},
                 "Ledger": {
                     name: counts.get(name, 0) for name in ("Runs", "OpenRuns", "Plans", "Tasks", "DispatchedRecords")
                 },
@@ -113,7 +120,7 @@ def report_of(  # noqa: PLR0913 -- the parts of a report, by name
             "Counts": differences,
             "Samples": {kind.value: [sample_of(finding) for finding in samples.get(kind, ())] for kind in Difference},
             "Missing": missing,
-            "Covered": list(_COVERED),
+            "Covered": covered,
             "NotCovered": not_covered,
             "Settings": {
                 "Shards": reconcile.shards,

@@ -1,4 +1,4 @@
-"""Plan reconcile: `{"Execution": $$.Execution}` to the state's `{"Reconcile", "Loop"}`."""
+"""Plan reconcile: `{"Execution": $$.Execution}` to the state's `{"Reconcile", "Loop", "Audit"}`."""
 
 from typing import Any
 
@@ -14,4 +14,8 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     settings = wiring.reconcile_settings()
     reconcile = plan_reconcile(event["Execution"], settings.booking_shards, settings.still_waiting_hours)
     logger.info("reconcile planned", extra=reconcile.to_state())
-    return {"Reconcile": reconcile.to_state(), "Loop": Loop().to_state()}
+    return {
+        "Reconcile": reconcile.to_state(),
+        "Loop": Loop().to_state(),
+        "Audit": Loop(has_more=reconcile.audit_table).to_state(),
+    }

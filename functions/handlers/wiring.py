@@ -3,7 +3,7 @@
 import functools
 import time
 
-from functions.adapters.bookings import DynamoBookingIndex
+from functions.adapters.bookings import DynamoBookingIndex, DynamoBookingTable
 from functions.adapters.clients import client
 from functions.adapters.journal import DynamoJournal
 from functions.adapters.leases import DynamoLeases
@@ -31,6 +31,7 @@ from functions.settings import (
     RedoSettings,
     ReportSettings,
     StagingSettings,
+    TableSettings,
     load,
 )
 from functions.usecases.pieces import Recorder
@@ -95,6 +96,17 @@ def bookings() -> DynamoBookingIndex:
         settings.booking_key_attributes,
         settings.booking_date_attribute,
         settings.booking_shards,
+    )
+
+
+def booking_table() -> DynamoBookingTable:
+    """Of the function that looks through the bookings table."""
+    settings = load(TableSettings)
+    return DynamoBookingTable(
+        client("dynamodb"),
+        settings.booking_table_name,
+        settings.booking_key_attributes,
+        settings.booking_date_attribute,
     )
 
 

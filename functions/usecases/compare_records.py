@@ -23,7 +23,7 @@ def compare_records(reconcile: Reconcile, loop: Loop, recorder: Recorder) -> Loo
 
 def _compared(reconcile: Reconcile, loop: Loop, recorder: Recorder) -> Piece:
     first = 0 if loop.cursor is None else field_of(loop.cursor, "Bucket", int)
-    objects = recorder.staged(reconcile, Step.BOOKINGS, Step.OBJECTS, Step.PLANS)
+    objects = recorder.staged(reconcile, Step.BOOKINGS, Step.TABLE, Step.OBJECTS, Step.PLANS)
     share = share_from(first, objects, SHARE_LINES)
     comparison = Comparison(reconcile.overdue)
     findings = comparison.findings(recorder.staging.read(objects, share))

@@ -10,6 +10,12 @@ from functions.domain.run import field_of
 from functions.usecases.window_input import WindowInput, validated
 
 
+class ReconcileInput(WindowInput):
+    """The input of the reconcile state machine."""
+
+    AuditTable: bool = False
+
+
 def plan_reconcile(execution: Mapping[str, Any], shards: int, still_waiting_hours: int) -> Reconcile:
     """Read the execution's input and fix what holds for the whole reconcile; nothing else is read.
 
@@ -18,11 +24,16 @@ def plan_reconcile(execution: Mapping[str, Any], shards: int, still_waiting_hour
     Raises:
         InvalidInput: the input breaks the contract, or names an hour that has not ended; the message names the field.
     """
-    given = validated(WindowInput, execution.get("Input"))
+    given = validated(ReconcileInput, execution.get("Input"))
     started_at = field_of(execution, "StartTime", str)
     window = given.closed_window(started_at)
     reconcile = Reconcile(
-        run_id_of(field_of(execution, "Name", str), started_at), started_at, window, shards, still_waiting_hours
+        execution_id=run_id_of(field_of(execution, "Name", str), started_at),
+        taken_at=started_at,
+        window=window,
+        shards=shards,
+        still_waiting_hours=still_waiting_hours,
+        audit_table=given.AuditTable,
     )
     try:
         _ = reconcile.windows

@@ -15,6 +15,7 @@ from functions.domain.report import CHECKSUM, checksum_of
 from functions.domain.run import Path, Run, field_of
 from functions.domain.window import Window
 from functions.usecases.ports import Reports
+from functions.usecases.report_contract import MissingList, ReconcileReport
 from functions.usecases.window_input import check_closed, validated
 
 _KEY: Final = re.compile(r"reports/[0-9]{4}-[0-9]{2}-[0-9]{2}/[0-9]{2}/[A-Za-z0-9_-]{1,97}\.json")
@@ -40,37 +41,27 @@ class RedoInput(BaseModel):
     Reason: Annotated[str, StringConstraints(pattern=ONE_LINE, max_length=MAX_REASON)]
 
 
-class MissingList(BaseModel):
-    """What a report says of its list."""
-
-    model_config = _STRICT
-
-    Key: str
-    Sha256: str
-    Count: int
-
-
 def plan_redo(execution: Mapping[str, Any], stack: str, shards: int, reports: Reports) -> tuple[Run, Redo]:
     """Read the input, the report and its list, and fix what holds for the whole redo.
 
     `execution` is the state machine's `$$.Execution`: `Input`, `Name`, `StartTime` and `RedriveCount` are used.
 
     Raises:
-        InvalidInput: the input breaks the contract, or the report is another stack's, altered, of an hour that has not
-            ended, or without anything missing; the message names the field.
+        InvalidInput: the input or the report breaks the contract, or the report is another stack's, altered, of an hour
+            that has not ended, or without anything missing; the message names the field.
     """
     given = validated(RedoInput, execution.get("Input"))
     started_at = field_of(execution, "StartTime", str)
     report = _report(given.Report, reports)
-    if report.get("Stack") != stack:
+    if report.Stack != stack:
         raise InvalidInput("Report.Stack: the report is of another stack")
-    window = _window(report, started_at)
-    if report.get("Missing") is None:
+    window = Window.starting(report.WindowStart)
+    check_closed(window, started_at, "Report.WindowEnd")
+    if report.Missing is None:
         raise InvalidInput("Report.Missing: nothing is missing")
-    listed = validated(MissingList, report["Missing"], "Report.Missing")
     list_key = f"{given.Report.Key.removesuffix('.json')}-missing.jsonl"
-    _check_list(listed, list_key, window, reports)
-    redo = Redo(given.Report.Key, list_key, listed.Count, given.RequestedBy.strip(), given.Reason.strip())
+    _check_list(report.Missing, list_key, window, reports)
+    redo = Redo(given.Report.Key, list_key, report.Missing.Count, given.RequestedBy.strip(), given.Reason.strip())
     run = Run(
         run_id=redo_run_id(given.Report.Key),
         execution_id=run_id_of(field_of(execution, "Name", str), started_at),
@@ -87,7 +78,7 @@ def plan_redo(execution: Mapping[str, Any], stack: str, shards: int, reports: Re
     return run, redo
 
 
-def _report(place: ReportPlace, reports: Reports) -> dict[str, Any]:
+def _report(place: ReportPlace, reports: Reports) -> ReconcileReport:
     if place.Bucket != reports.bucket:
         raise InvalidInput("Report.Bucket: the bucket is another stack's")
     if _KEY.fullmatch(place.Key) is None:
@@ -99,16 +90,7 @@ def _report(place: ReportPlace, reports: Reports) -> dict[str, Any]:
         raise InvalidInput("Report: it is no report of a reconcile") from None
     if told != counted:
         raise InvalidInput(f"Report.{CHECKSUM}: the report was altered")
-    return dict(report)
-
-
-def _window(report: Mapping[str, Any], started_at: str) -> Window:
-    try:
-        window = Window.starting(str(report.get("WindowStart")))
-    except ValueError as error:
-        raise InvalidInput(f"Report.WindowStart: {error}") from None
-    check_closed(window, started_at, "Report.WindowEnd")
-    return window
+    return validated(ReconcileReport, report, "Report")
 
 
 def _check_list(listed: MissingList, list_key: str, window: Window, reports: Reports) -> None:

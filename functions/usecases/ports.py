@@ -89,6 +89,20 @@ class BookingIndex(Protocol):
         """Read one page behind `token`, in the order of booking times; `page_size` bounds what is evaluated."""
 
 
+class BookingTable(Protocol):
+    """The table behind the index, one page at a time."""
+
+    @property
+    def key_attributes(self) -> Sequence[str]:
+        """The names of its primary key attributes, one or two."""
+
+    def unkeyed_page(self, token: Token | None) -> QueryPage:
+        """Read one page behind `token`: the primary keys of those records that wait and that the index does not hold.
+
+        They lack a key attribute of the index, or have one of another type than text.
+        """
+
+
 class Leases(Protocol):
     """Who may work on a window."""
 

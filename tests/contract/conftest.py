@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from functions.adapters.bookings import DynamoBookingIndex
+from functions.adapters.bookings import DynamoBookingIndex, DynamoBookingTable
 from functions.adapters.clients import client
 from functions.adapters.journal import DynamoJournal
 from functions.adapters.ledger import DynamoLedger
@@ -18,7 +18,7 @@ from functions.adapters.task_queues import SqsTaskQueues
 from functions.domain.booking import Route
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE
 from tests import engines
-from tests.contract.staged import INDEX, Clock, MakeIndex, fresh
+from tests.contract.staged import INDEX, Clock, MakeIndex, MakeTable, fresh
 from tools.emulator import access
 
 
@@ -94,6 +94,19 @@ def make_index() -> MakeIndex:
             ],
         )
         return DynamoBookingIndex(dynamodb, name, INDEX, tuple(key), date_attribute)
+
+    return make
+
+
+@pytest.fixture
+def make_table() -> MakeTable:
+    """Create an empty bookings table with the given primary key, `{name: type}`, and without an index."""
+
+    def make(dynamodb: Any, **key: str) -> DynamoBookingTable:
+        key = key or {"RecordId": "S"}
+        name = fresh("bookings")
+        _create_table(dynamodb, name, key, tuple(key))
+        return DynamoBookingTable(dynamodb, name, tuple(key))
 
     return make
 

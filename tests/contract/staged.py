@@ -16,7 +16,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 from botocore.httpsession import URLLib3Session
 from urllib3.response import HTTPResponse
 
-from functions.adapters.bookings import DynamoBookingIndex
+from functions.adapters.bookings import DynamoBookingIndex, DynamoBookingTable
 from functions.adapters.ledger_table import Row, key
 from functions.domain.cursor import DATE_ATTRIBUTE, Token
 from functions.domain.page import sort_out
@@ -39,6 +39,9 @@ MakeIndex: TypeAlias = Callable[..., DynamoBookingIndex]
 
 Its index is partitioned by `date_attribute`, where that is given.
 """
+
+MakeTable: TypeAlias = Callable[..., DynamoBookingTable]
+"""Creates such a table without an index."""
 
 
 def fresh(kind: str) -> str:
@@ -236,9 +239,11 @@ def key_of(item: Row) -> Row:
     return key(item["Pk"]["S"], item["Sk"]["S"])
 
 
-def limit_pages(dynamodb: Any, rows: int) -> None:
-    """Let every query end a page after so many rows."""
-    dynamodb.meta.events.register("provide-client-params.dynamodb.Query", lambda params, **_: {**params, "Limit": rows})
+def limit_pages(dynamodb: Any, rows: int, operation: str = "Query") -> None:
+    """Let every query, or every scan, end a page after so many rows."""
+    dynamodb.meta.events.register(
+        f"provide-client-params.dynamodb.{operation}", lambda params, **_: {**params, "Limit": rows}
+    )
 
 
 def refuse_entries(sqs: Any, *batches: Mapping[str, bool | None]) -> None:

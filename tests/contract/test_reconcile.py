@@ -4,20 +4,25 @@ import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 import pytest
 
-from functions.adapters.bookings import DynamoBookingIndex
+from functions.adapters.bookings import DynamoBookingIndex, DynamoBookingTable
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.pieces import DynamoPieces
 from functions.adapters.reports import S3Reports, S3TaskObjects
 from functions.adapters.staging import S3Staging
-from functions.domain.errors import ConfigurationError, TransientError
+from functions.domain.booking import WAITING
+from functions.domain.cursor import check_key
+from functions.domain.errors import ConfigurationError, InvalidToken, TransientError
+from functions.domain.page import QueryPage
 from functions.domain.plan import Plan
 from functions.domain.reconcile import DatedPlan, Loop, Piece, Reconcile, Step
 from functions.domain.run import Run
 from functions.domain.staging import ALL_BUCKETS
+from functions.domain.values import AttributeValue
 from functions.usecases.pieces import Recorder
 from functions.usecases.ports import Span
 from functions.usecases.read_bookings import read_bookings
@@ -26,6 +31,7 @@ from tests.contract.staged import (
     WINDOW,
     Clock,
     MakeIndex,
+    MakeTable,
     a_plan,
     a_run,
     a_staged_object,
@@ -38,6 +44,7 @@ from tests.contract.staged import (
     refusal,
     stage,
 )
+from tests.contract.staged import Step as Answer
 
 ANY: Final = Span("0", "~")
 PIECE: Final = Piece(1, {"Range": 0, "Token": {"RecordId": {"S": "\u65e5"}}}, {"Bookings": 3}, None)
@@ -214,6 +221,109 @@ def test_bookings_are_staged_by_what_they_are_to_a_run(
         **dict.fromkeys(BEYOND, "unreachable"),
         **OWN,
     }
+
+
+# --- the table behind the index
+
+
+UNKEYED: Final[list[dict[str, AttributeValue]]] = [
+    {},
+    {"BookingDateUTC": {"S": "2026-09-17"}},
+    {"BookingTimeUTC": {"S": "15:30:00Z"}},
+    {"BookingDateUTC": {"N": "20260917"}, "BookingTimeUTC": {"S": "15:30:00Z"}},
+    {"BookingDateUTC": {"S": "2026-09-17"}, "BookingTimeUTC": {"BOOL": True}},
+    {"BookingDateUTC": {"NULL": True}, "BookingTimeUTC": {"NULL": True}},
+]
+KEYED: Final[dict[str, AttributeValue]] = {"BookingDateUTC": {"S": "no date"}, "BookingTimeUTC": {"S": "no time"}}
+
+
+def looked_through(table: DynamoBookingTable) -> list[QueryPage]:
+    """All pages, each from the token of the one before as it was text in the machine's state."""
+    found, token = list[QueryPage](), None
+    for _ in range(40):
+        page = table.unkeyed_page(token)
+        found.append(page)
+        if page.next_token is None:
+            return found
+        token = check_key(json.loads(json.dumps(page.next_token)), table.key_attributes)
+    pytest.fail("the table did not end")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 1000])
+def test_the_records_that_wait_and_lack_a_key_of_the_index_are_found_by_their_primary_keys(
+    dynamodb: Any, make_table: MakeTable, rows: int
+) -> None:
+    """The table has no index yet, for one that has refuses what is of another type."""
+    table = make_table(dynamodb, Tenant="N", RecordId="B")
+    waits: dict[str, AttributeValue] = {"RewardStatus": WAITING}
+    others: list[dict[str, AttributeValue]] = [KEYED | waits, {}, KEYED, {"RewardStatus": {"S": "Rewarded"}}]
+    keys: list[dict[str, AttributeValue]] = [
+        {"Tenant": {"N": str(place % 2)}, "RecordId": {"B": bytes([place])}} for place in range(10)
+    ]
+    for key, attributes in zip(keys, [*(one | waits for one in UNKEYED), *others], strict=True):
+        dynamodb.put_item(TableName=table.table_name, Item={**attributes, **key, "ShopId": {"N": "1"}})
+    limit_pages(dynamodb, rows, "Scan")
+
+    pages = looked_through(table)
+
+    items = [item for page in pages for item in page.items]
+    assert sorted(items, key=lambda item: item["RecordId"]["B"]) == keys[: len(UNKEYED)]
+    assert sum(page.evaluated_count for page in pages) == len(keys)
+    assert len(pages) >= len(keys) // rows
+
+
+def test_in_a_sharded_index_the_table_is_looked_through_for_that_index_s_own_key(
+    dynamodb: Any, make_table: MakeTable
+) -> None:
+    table = replace(make_table(dynamodb), date_attribute="BookingDateShard")
+    dynamodb.put_item(TableName=table.table_name, Item=record("dated"))
+    dynamodb.put_item(TableName=table.table_name, Item=record("sharded", BookingDateShard={"S": "2026-09-17#3"}))
+
+    assert table.unkeyed_page(None).items == [{"RecordId": {"S": "dated"}}]
+
+
+def test_a_table_of_nothing_ends_at_once(dynamodb: Any, make_table: MakeTable) -> None:
+    assert make_table(dynamodb).unkeyed_page(None) == QueryPage((), None, 0)
+
+
+def test_a_page_of_the_table_is_a_megabyte_whatever_is_left_of_it(
+    aws: Callable[[str], Any], make_table: MakeTable
+) -> None:
+    table = make_table(aws("dynamodb"))
+    for number in range(6):
+        item = record(f"R{number}", Note={"S": "x" * 390_000})
+        aws("dynamodb").put_item(TableName=table.table_name, Item=item)
+
+    pages = looked_through(table)
+
+    assert len(pages) > 1
+    assert sum(page.evaluated_count for page in pages) == 6
+    assert [*chain.from_iterable(page.items for page in pages)] == []
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "says"),
+    [
+        (read_timeout, TransientError, "Scan bookings: ReadTimeoutError"),
+        (refusal("ProvisionedThroughputExceededException"), TransientError, "Scan bookings: ProvisionedThr"),
+        (refusal("AccessDeniedException"), ConfigurationError, "Scan bookings: AccessDenied"),
+        (refusal("ResourceNotFoundException"), ConfigurationError, "Scan bookings: ResourceNotFound"),
+        (
+            refusal("ValidationException", message="The provided starting key is invalid"),
+            InvalidToken,
+            "Scan bookings: ValidationException",
+        ),
+    ],
+    ids=["no answer", "throttled", "forbidden", "not there", "another's token"],
+)
+def test_a_scan_that_fails_says_who_acts(
+    aws: Callable[[str], Any], make_table: MakeTable, step: Answer, error: type[Exception], says: str
+) -> None:
+    table = make_table(aws("dynamodb"))
+    stage(table.client, "Scan", itertools.repeat(step))
+
+    with pytest.raises(error, match=f"^{says}"):
+        table.unkeyed_page(None)
 
 
 # --- task data and reports

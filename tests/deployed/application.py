@@ -36,12 +36,13 @@ QUEUES: Final = {"Point": "PointTaskQueueUrl", "ECoupon": "CouponTaskQueueUrl"}
 RECONCILING: Final = (
     "plan_reconcile",
     "read_bookings",
+    "audit_table",
     "read_objects",
     "read_plans",
     "compare_records",
     "write_report",
 )
-"""A reconcile's functions, in their order."""
+"""A reconcile's functions, in their order; the table is audited only where that is asked for."""
 
 COMPARING: Final = ("plan_compare", "compare_paths")
 """A comparison's functions, in their order."""
@@ -402,9 +403,9 @@ class Day:
         """What the runs of an hour did."""
         return self.application.effects(self.window(hour))
 
-    def reconcile(self, hour: int) -> Execution:
+    def reconcile(self, hour: int, **fields: Any) -> Execution:
         """Compare an hour's bookings with what was dispatched of them."""
-        return self.application.run(self.input(hour), "Reconcile")
+        return self.application.run(self.input(hour, **fields), "Reconcile")
 
     def planned(self, hour: int) -> dict[str, int]:
         """The totals of an hour's finished plans."""

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from functions.domain.report import checksum_of
+from functions.usecases.report_contract import CompareReport
 from tests.deployed.application import COMPARING, NOWHERE, Application, Day
 
 GROUPS = 10
@@ -50,6 +51,7 @@ def test_pages_split_every_group_the_grouped_path_equals_the_full_one_and_nothin
         "Report": {"Bucket": application.outputs["TaskDataBucketName"], "Key": place["Key"]},
     }
     report = json.loads(application.content(place["Key"]))
+    CompareReport.model_validate(report)
     assert report["Sha256"] == checksum_of(report)
     assert report.items() >= paths.items()
     assert report["Coverage"] == {"Pages": 3, "Evaluated": 40, "Waiting": 40, "SetAside": 0}

@@ -73,7 +73,7 @@ def test_no_log_holds_anything_of_a_booking_but_the_record_keys_in_a_failures_to
     ]
 
     day.book("V1", "08:40:00Z", "logged-1")
-    reconciled = application.run(day.input(8), "Reconcile").output
+    reconciled = day.reconcile(8, AuditTable=True).output
     poisoned, *worked = day.tasks(8)
     poison = {**poisoned.body, "Data": json.dumps({**poisoned.data, "OrderCount": 2})}
     batch = enumerate([replace(poisoned, body=poison), *worked])

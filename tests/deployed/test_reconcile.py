@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.report import checksum_of
+from functions.usecases.report_contract import ReconcileReport
 from tests.deployed.application import Application, Day, Execution, everywhere
 from tests.deployed.wire import Fault, wait_until
 
@@ -24,6 +25,7 @@ def day(application: Application) -> Day:
 
 def report_of(day: Day, execution: Execution) -> dict[str, Any]:
     report: dict[str, Any] = json.loads(day.application.content(execution.output["Report"]["Key"]))
+    ReconcileReport.model_validate(report)
     assert report["Sha256"] == checksum_of(report)
     return report
 
@@ -140,3 +142,21 @@ def test_an_hour_that_is_still_to_come_is_refused_and_nothing_is_kept_of_it(appl
     ended = client.describe_execution(executionArn=execution)
     assert (ended["status"], ended["error"]) == ("FAILED", "InvalidInput")
     assert application.keys(f"staging/{day.date}/") == []
+
+
+def test_a_record_without_index_keys_is_found_exactly_where_an_audit_of_the_table_is_asked_for(day: Day) -> None:
+    def found(**fields: bool) -> tuple[int, list[str], dict[str, Any]]:
+        execution = day.reconcile(8, **fields)
+        report = report_of(day, execution)
+        samples = [sample["Key"]["RecordId"] for sample in report["Samples"]["Unreachable"] if len(sample) == 1]
+        return execution.output["Counts"]["Unreachable"], samples, report["Sources"]["Table"]
+
+    table, name = day.application.outputs["BookingTableName"], f"UNKEYED@{day.date}"
+    before, others, scanned = found(AuditTable=True)
+    unkeyed = {"RecordId": {"S": name}, "BookingDateUTC": {"S": str(day.date)}, "RewardStatus": {"S": "WaitToReward"}}
+    day.application.client("dynamodb").put_item(TableName=table, Item=unkeyed)
+
+    assert found() == (0, [], {"Audited": False, "Scanned": 0})
+    after, samples, scanned_then = found(AuditTable=True)
+    assert (after, {*samples} - {*others}) == (before + 1, {name})
+    assert scanned_then == {"Audited": True, "Scanned": scanned["Scanned"] + 1}

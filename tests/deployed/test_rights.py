@@ -138,6 +138,9 @@ class Steps:
     def _read_bookings(self) -> None:
         self._invoke("read_bookings", self._reconcile)
 
+    def _audit_table(self) -> None:
+        self._invoke("audit_table", self._reconcile)
+
     def _read_objects(self) -> None:
         self._invoke("read_objects", self._reconcile)
 
@@ -300,6 +303,12 @@ def missing(day: Day, function: str) -> Steps:
     return reconcile_to(Steps(day), function)
 
 
+def unkeyed(day: Day, function: str) -> Steps:
+    record = {"RecordId": {"S": f"unkeyed@{day.date}"}, "RewardStatus": {"S": "WaitToReward"}}
+    day.application.client("dynamodb").put_item(TableName=day.application.outputs["BookingTableName"], Item=record)
+    return reconcile_to(Steps(day), function)
+
+
 def reconciled(day: Day, function: str) -> Steps:
     return reconcile_to(tasked(day, function), function)
 
@@ -423,6 +432,7 @@ NEEDED: Final[dict[Right, Scenario]] = {
     **{Right(name, "s3:GetObject", "staging/"): first_run for name in ("fold_pages", "merge_bucket")},
     **{Right(name, *right): missing for name in ("read_bookings", "compare_records") for right in RECORDING},
     Right("read_bookings", "dynamodb:Query", "bookings index"): missing,
+    **{Right("audit_table", *right): unkeyed for right in (*RECORDING, ("dynamodb:Scan", "bookings"))},
     **{Right(name, *right): reconciled for name in ("read_objects", "read_plans") for right in RECORDING},
     Right("read_objects", "s3:ListBucket", "keys"): reconciled,
     **{Right("read_plans", f"dynamodb:{name}", "ledger"): reconciled for name in ("Query", "BatchGetItem")},
@@ -505,7 +515,10 @@ NO_STEP_FAILS: Final = {
     ),
     *(
         Right(name, "s3:AbortMultipartUpload", "staging/")
-        for name in ("stage_page", "fold_pages", "read_bookings", "read_objects", "read_plans", "compare_records")
+        for name in (
+            *("stage_page", "fold_pages", "compare_records"),
+            *("read_bookings", "audit_table", "read_objects", "read_plans"),
+        )
     ),
     Right("write_report", "s3:AbortMultipartUpload", "reports/"),
     # It looks whether its lease was superseded, if it was held up between two calls that follow at once.

@@ -28,6 +28,7 @@ SECONDS = {
     "RecordEnd": budget.SMALL_FUNCTION_SECONDS,
     "PlanReconcile": budget.SMALL_FUNCTION_SECONDS,
     "ReadBookings": budget.PAGE_FUNCTION_SECONDS,
+    "AuditTable": budget.PAGE_FUNCTION_SECONDS,
     "ReadObjects": budget.PAGE_FUNCTION_SECONDS,
     "ReadPlans": budget.PAGE_FUNCTION_SECONDS,
     "CompareRecords": budget.PAGE_FUNCTION_SECONDS,
@@ -51,6 +52,7 @@ MODULES = {
     "RecordEnd": "record_end",
     "PlanReconcile": "plan_reconcile",
     "ReadBookings": "read_bookings",
+    "AuditTable": "audit_table",
     "ReadObjects": "read_objects",
     "ReadPlans": "read_plans",
     "CompareRecords": "compare_records",
@@ -76,6 +78,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "RecordEnd": (settings.LedgerSettings, settings.NotifierSettings),
     "PlanReconcile": (settings.ReconcileSettings,),
     "ReadBookings": (settings.LedgerSettings, settings.StagingSettings, settings.BookingSettings),
+    "AuditTable": (settings.LedgerSettings, settings.StagingSettings, settings.TableSettings),
     **dict.fromkeys(
         ("ReadObjects", "ReadPlans", "CompareRecords"), (settings.LedgerSettings, settings.StagingSettings)
     ),
@@ -147,6 +150,7 @@ RIGHTS = {
     "RecordEnd": ASK_FOR_PLAN | SEE_PLANS | END_RUN | TELL | KEEP_WHAT_FAILED,
     "PlanReconcile": set(),
     "ReadBookings": READ_BOOKINGS | RECORD_PIECE | WRITE_STAGED,
+    "AuditTable": RECORD_PIECE | WRITE_STAGED | {("dynamodb:Scan", "<StorageBookings.Arn>")},
     "ReadObjects": RECORD_PIECE | WRITE_STAGED | {("s3:ListBucket", BUCKET)},
     "ReadPlans": RECORD_PIECE
     | SEE_PLANS
@@ -253,7 +257,7 @@ def test_a_role_may_do_exactly_what_its_function_does(sandbox: StackTemplate, na
     }
 
 
-def test_an_imported_table_is_read_through_its_index_only(production: StackTemplate) -> None:
+def test_an_imported_table_is_read_through_its_index_but_for_its_audit(production: StackTemplate) -> None:
     arn = "arn:<AWS::Partition>:dynamodb:<AWS::Region>:<AWS::AccountId>:table/PlatformBookings"
     reading = (
         "DispatchPage",
@@ -269,6 +273,8 @@ def test_an_imported_table_is_read_through_its_index_only(production: StackTempl
         assert {right for right in rights if "PlatformBookings" in right[1]} == {
             ("dynamodb:Query", f"{arn}/index/by-booking-time")
         }
+    audit = production.rights("FunctionsAuditTableRole")
+    assert {right for right in audit if "PlatformBookings" in right[1]} == {("dynamodb:Scan", arn)}
 
 
 @pytest.mark.parametrize("name", SECONDS)

@@ -17,7 +17,10 @@ FUNCTIONS = {
         *("DispatchWindow", "SummarizeRun", "ReportFailure"),
     ),
     "Lane": ("DispatchPage", "StagePage", "FoldPages", "MergeBucket"),
-    "Reconcile": ("PlanReconcile", "ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"),
+    "Reconcile": (
+        *("PlanReconcile", "ReadBookings", "AuditTable", "ReadObjects"),
+        *("ReadPlans", "CompareRecords", "WriteReport"),
+    ),
     "Compare": ("PlanCompare", "ComparePaths"),
     "Redo": (
         *("PlanRedo", "CountMissing", "AskForApproval", "CheckApproval", "TakeLeases"),
@@ -128,7 +131,8 @@ def test_tasks_have_the_time_of_the_budget(sandbox: StackTemplate, definition: d
     assert {name: task["TimeoutSeconds"] for name, task in reconcile.items()} == {
         "Plan reconcile": budget.SMALL_TASK_SECONDS,
         **dict.fromkeys(
-            ("Read bookings", "Read objects", "Read plans", "Compare records", "Write report"), budget.PAGE_TASK_SECONDS
+            ("Read bookings", "Audit table", "Read objects", "Read plans", "Compare records", "Write report"),
+            budget.PAGE_TASK_SECONDS,
         ),
     }
     compare = invocations(definition_of(sandbox, "Compare"))

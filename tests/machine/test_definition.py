@@ -70,7 +70,7 @@ MOST_RETRIES: Final = 5
 LONGEST_PAUSE_SECONDS: Final = 60
 PLAIN_TYPES: Final = ("Task", "Pass", "Choice", "Map", "Fail", "Succeed")
 IMPERATIVES: Final = {
-    *("Begin", "Dispatch", "Fold", "Lay", "Merge", "Note", "Plan", "Report", "Stage", "Summarize", "Take"),
+    *("Audit", "Begin", "Dispatch", "Fold", "Lay", "Merge", "Note", "Plan", "Report", "Stage", "Summarize", "Take"),
     *("Compare", "Read", "Write"),
     *("Ask", "Check", "Count", "Record", "Redo", "Refuse", "Skip"),
 }
@@ -105,7 +105,7 @@ SECONDS: Final = {
     **dict.fromkeys(("PlanRedo", "CountMissing", "RedoPage"), (budget.PAGE_FUNCTION_SECONDS, budget.PAGE_TASK_SECONDS)),
     "PlanReconcile": SMALL,
     **dict.fromkeys(
-        ("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"),
+        ("ReadBookings", "AuditTable", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"),
         (budget.PAGE_FUNCTION_SECONDS, budget.PAGE_TASK_SECONDS),
     ),
     "PlanCompare": SMALL,
@@ -138,8 +138,8 @@ RETURNS: Final[dict[str, Any]] = {
     "CheckApproval": {"By": ""},
     "RedoPage": Progress().to_state(),
     "RecordRepair": None,
-    "PlanReconcile": {"Reconcile": {}, "Loop": Loop().to_state()},
-    **dict.fromkeys(("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords"), Loop().to_state()),
+    "PlanReconcile": {"Reconcile": {}, "Loop": Loop().to_state(), "Audit": Loop().to_state()},
+    **dict.fromkeys(("ReadBookings", "AuditTable", "ReadObjects", "ReadPlans", "CompareRecords"), Loop().to_state()),
     "WriteReport": None,
     "PlanCompare": {"Run": RUN.to_state()},
     "ComparePaths": None,
@@ -797,10 +797,12 @@ RECONCILE_SPOILT: Final[dict[Rule, dict[str, tuple[Any, ...]]]] = {
     },
     choices_ask_for_a_value: {
         "bookings that never end": ("More bookings?/Choices/1", ...),
+        "an audit that never ends": ("More to audit?/Choices/1", ...),
         "a choice on the cursor": ("More plans?/Choices/0", {"Variable": "$.Plans.Cursor", "IsNull": False}),
     },
     every_path_was_written_on_every_way_to_it: {
         "a loop that nobody begins": ("Plan reconcile/ResultSelector/Plans.$", ..., "Read plans"),
+        "an audit that nobody begins": ("Plan reconcile/ResultSelector/Audit.$", ..., "More to audit?"),
         "a loop that does not say whether it goes on": ("Read objects/ResultSelector/HasMore.$", ..., "More objects?"),
         "an output that nobody writes": ("Write report/ResultPath", "$.Report", "Window reconciled"),
         "a reconcile that is lost on the way": ("Read bookings/ResultPath", "$", "More bookings?"),

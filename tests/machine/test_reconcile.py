@@ -6,7 +6,9 @@ from typing import Final
 
 import pytest
 
+from functions.domain.budget import PAGE_FUNCTION_SECONDS
 from functions.domain.report import checksum_of
+from functions.usecases.report_contract import ReconcileReport
 from tests.machine.faults import Fault, every, nth
 from tests.machine.walk import Account, Execution, State, Walk, booking, group_of, worked_example
 
@@ -27,6 +29,7 @@ STEPS: Final = [
     "Plan reconcile",
     "Read bookings",
     "More bookings?",
+    "More to audit?",
     "Read objects",
     "More objects?",
     "Read plans",
@@ -51,6 +54,7 @@ def report_of(account: Account, execution: Execution) -> State:
     place = execution.output["Report"]
     assert place["Bucket"] == "task-data"
     report: State = account.read(place["Key"])
+    ReconcileReport.model_validate(report)
     return report
 
 
@@ -141,6 +145,43 @@ def test_the_report_finds_exactly_what_happened(
     assert report["Sha256"] == checksum_of(report)
 
 
+def test_records_without_index_keys_are_found_exactly_where_an_audit_is_asked_for(walk: Walk, account: Account) -> None:
+    walk.run(PAGED)
+    account.book(booking("LOST"), booking("NEVER"), booking("DONE", RewardStatus="Rewarded"))
+    account.strip("LOST", "BookingTimeUTC")
+    account.strip("NEVER", "BookingDateUTC", "BookingTimeUTC")
+    account.strip("DONE", "BookingTimeUTC")
+
+    plain, audited = walk.reconcile(TIME), walk.reconcile({**TIME, "AuditTable": True})
+
+    assert (plain.output["Counts"], plain.visited) == (counts(), STEPS)
+    assert audited.output["Counts"] == counts(Unreachable=2)
+    place = STEPS.index("More to audit?")
+    assert audited.visited == [*STEPS[:place], "More to audit?", "Audit table", *STEPS[place:]]
+    assert [report_of(account, each)["Sources"]["Table"] for each in (plain, audited)] == [
+        {"Audited": False, "Scanned": 0},
+        {"Audited": True, "Scanned": 10},
+    ]
+    samples = report_of(account, audited)["Samples"]["Unreachable"]
+    assert sorted(sample["Key"]["RecordId"] for sample in samples) == ["LOST", "NEVER"]
+
+
+def test_an_audit_goes_on_page_by_page_from_the_table_s_own_token(walk: Walk, account: Account) -> None:
+    walk.run(PAGED)
+    account.book(*(booking(f"BIG-{n}", BookingTimeUTC="23:30:00Z", Note="x" * 390_000) for n in range(6)))
+    account.strip("BIG-4", "BookingTimeUTC")
+    walk.calls.precede(every("Scan"), lambda: walk.let_pass(PAGE_FUNCTION_SECONDS), times=9)
+
+    execution = walk.reconcile({**TIME, "AuditTable": True})
+
+    starts = [call.request.get("ExclusiveStartKey") for call in walk.calls.of("Scan")]
+    assert (starts[0], len(starts)) == (None, 3)
+    assert [{*start} for start in starts[1:] if start] == [{"RecordId"}] * 2
+    assert execution.visited.count("Audit table") == 3
+    assert execution.output["Counts"] == counts(Unreachable=1)
+    assert report_of(account, execution)["Sources"]["Table"]["Scanned"] == 13
+
+
 def test_an_hour_that_was_never_dispatched_is_missing(walk: Walk) -> None:
     assert walk.reconcile(TIME).output["Counts"] == counts(MissingHour=1, MissingInLedger=4)
 
@@ -196,10 +237,11 @@ def test_without_a_time_it_is_the_hour_before_the_execution_s_start(walk: Walk) 
         ({"ExecuteTime": "2099-01-01T00:00:00Z"}, "ExecuteTime"),
         ({**TIME, "PageSize": 5}, "PageSize"),
         ({"From": "2026-09-17T00:00:00Z"}, "From"),
+        ({**TIME, "AuditTable": "true"}, "AuditTable"),
         ([], "input"),
         ({"ExecuteTime": "yesterday"}, "ExecuteTime"),
     ],
-    ids=["to come", "a run's field", "a range", "no object", "no time"],
+    ids=["to come", "a run's field", "a range", "no boolean", "no object", "no time"],
 )
 def test_an_input_that_breaks_the_contract_is_refused_by_name_before_anything_is_read(
     walk: Walk, given: object, field: str
@@ -211,7 +253,9 @@ def test_an_input_that_breaks_the_contract_is_refused_by_name_before_anything_is
     assert walk.calls.made == []
 
 
-@pytest.mark.parametrize("operation", ["Query", "GetItem", "PutItem", "PutObject", "ListObjectsV2", "GetObject"])
+@pytest.mark.parametrize(
+    "operation", ["Query", "Scan", "GetItem", "PutItem", "PutObject", "ListObjectsV2", "GetObject"]
+)
 @pytest.mark.parametrize("fault", [Fault.THROTTLED, Fault.ANSWER_LOST, Fault.DIED_AFTER], ids=lambda fault: fault.name)
 def test_a_call_that_went_wrong_once_changes_nothing(
     walk: Walk, account: Account, operation: str, fault: Fault
@@ -220,7 +264,7 @@ def test_a_call_that_went_wrong_once_changes_nothing(
     late(walk, account)
     walk.calls.stage(fault, lambda call: call.operation == operation and "Reconcile" in call.payload)
 
-    execution = walk.reconcile(TIME)
+    execution = walk.reconcile({**TIME, "AuditTable": True})
     if fault is Fault.DIED_AFTER:  # a process that ended is no transient error
         assert execution.error == "Runtime.ExitError"
         execution = walk.redrive(execution)
@@ -250,13 +294,17 @@ def test_a_failed_reconcile_has_its_error_s_name_and_a_redrive_goes_on_with_what
 def test_a_reconcile_is_counted_by_class_and_logs_no_record(walk: Walk, account: Account) -> None:
     walk.run(PAGED)
     late(walk, account)
+    account.book(booking("LOST"))
+    account.strip("LOST", "BookingTimeUTC")
     start = len(walk.log.getvalue())
 
-    walk.reconcile(TIME)
+    walk.reconcile({**TIME, "AuditTable": True})
 
     log = walk.log.getvalue()[start:]
     metrics = [json.loads(line) for line in log.splitlines() if '"_aws"' in line]
     [counted] = [one for one in metrics if "MissingInLedger" in one]
-    assert {name: counted[name] for name in CLASSES} == {name: [float(name == "MissingInLedger")] for name in CLASSES}
+    found = {"MissingInLedger", "Unreachable"}
+    assert {name: counted[name] for name in CLASSES} == {name: [float(name in found)] for name in CLASSES}
     assert "LATE" not in log
+    assert "LOST" not in log
     assert "2001" not in log

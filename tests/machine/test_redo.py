@@ -285,9 +285,12 @@ def list_key(report: State) -> str:
         (lambda account, report: spoilt(account, report, Missing=None), "Report.Missing"),
         (lambda account, report: spoilt(account, report, Missing={"Key": "tasks/x"}), "Report.Missing.Sha256"),
         (
-            lambda account, report: spoilt(account, report, Missing={"Key": "x", "Sha256": "x", "Count": 1}),
+            lambda account, report: spoilt(account, report, Missing={"Key": "x", "Sha256": "0" * 64, "Count": 1}),
             "Report.Missing.Key",
         ),
+        (lambda account, report: spoilt(account, report, WindowStart="2026-09-31T15:00:00Z"), "Report.WindowStart"),
+        (lambda account, report: spoilt(account, report, Counts={}), "Report.Counts.MissingInLedger"),
+        (lambda account, report: spoilt(account, report, More=1), "Report.More"),
         (lambda account, report: put(account, report["Key"], "[]"), "Report"),
         (lambda account, report: put(account, report["Key"], "no JSON"), "Report"),
     ],

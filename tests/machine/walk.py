@@ -60,7 +60,8 @@ STATES: Final = {
 SECONDS_OF: Final = {
     **dict.fromkeys(("DispatchPage", "LayOutLanes", "StagePage", "FoldPages", "MergeBucket"), PAGE_FUNCTION_SECONDS),
     **dict.fromkeys(
-        ("ReadBookings", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"), PAGE_FUNCTION_SECONDS
+        ("ReadBookings", "AuditTable", "ReadObjects", "ReadPlans", "CompareRecords", "WriteReport"),
+        PAGE_FUNCTION_SECONDS,
     ),
     **dict.fromkeys(("DispatchWindow", "ComparePaths"), WINDOW_FUNCTION_SECONDS),
     **dict.fromkeys(("PlanRedo", "CountMissing", "RedoPage"), PAGE_FUNCTION_SECONDS),
@@ -178,6 +179,16 @@ class Account:
         for start in range(0, len(bookings), 25):
             requests = [{"PutRequest": {"Item": booking}} for booking in bookings[start : start + 25]]
             assert not _own("dynamodb").batch_write_item(RequestItems={BOOKINGS: requests})["UnprocessedItems"]
+
+    def strip(self, record: str, *attributes: str) -> None:
+        """Take attributes off a booking."""
+        names = {f"#{place}": name for place, name in enumerate(attributes)}
+        _own("dynamodb").update_item(
+            TableName=BOOKINGS,
+            Key={"RecordId": {"S": record}},
+            UpdateExpression=f"REMOVE {', '.join(names)}",
+            ExpressionAttributeNames=names,
+        )
 
     def cancel(self, record: str) -> None:
         """Take a booking out of the table."""

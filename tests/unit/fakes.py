@@ -218,8 +218,8 @@ class FakeIndex:
                 (
                     record
                     for record in self.records.values()
-                    if record[self.date_attribute] == {"S": keys.date_key}
-                    and keys.low <= record[TIME_ATTRIBUTE]["S"] <= keys.high
+                    if record.get(self.date_attribute) == {"S": keys.date_key}
+                    and keys.low <= record.get(TIME_ATTRIBUTE, {}).get("S", "") <= keys.high
                     and (behind is None or self._position(record) > behind)
                 ),
                 key=self._position,

@@ -2,21 +2,26 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from functions.domain.booking import is_waiting
+from functions.domain.cursor import TIME_ATTRIBUTE, Token, start_key, token_of
 from functions.domain.errors import InvalidInput
+from functions.domain.page import QueryPage
 from functions.domain.reconcile import Difference, Loop, Piece, Reconcile, Step
 from functions.domain.values import Item
 from functions.domain.window import Window, parse_instant
+from functions.usecases.audit_table import audit_table
 from functions.usecases.compare_records import compare_records
 from functions.usecases.pieces import Recorder
 from functions.usecases.read_bookings import read_bookings
 from functions.usecases.read_objects import read_objects
 from functions.usecases.read_plans import read_plans
+from functions.usecases.report_contract import CompareReport, ReconcileReport
 from functions.usecases.write_report import write_report
-from tests.unit.fakes import BUCKET, DAY, Faults, World, window
+from tests.unit.fakes import BUCKET, DAY, FakeIndex, Faults, World, window
 
 STACK: Final = "BookingtimeDispatcherTest"
 TAKEN_AT: Final = "2026-09-17T18:30:00Z"
@@ -49,6 +54,36 @@ class FakePieces:
 
 
 @dataclass
+class FakeTable:
+    """The table that the index is of; a page ends after so many records, whatever is left of them."""
+
+    index: FakeIndex
+    faults: Faults
+    page_records: int = 2
+
+    @property
+    def key_attributes(self) -> Sequence[str]:
+        """See `BookingTable.key_attributes`."""
+        return self.index.key_attributes
+
+    def unkeyed_page(self, token: Token | None) -> QueryPage:
+        """See `BookingTable.unkeyed_page`: it goes by the keys, and an exactly full page has a token."""
+        with self.faults.call("scan"):
+            keys = [self._key_of(record) for record in self.index.records.values()]
+            after = 0 if token is None else 1 + keys.index(start_key(token))
+            read = list(self.index.records.values())[after : after + self.page_records]
+            last = self._key_of(read[-1]) if len(read) == self.page_records else None
+            unkeyed = [self._key_of(record) for record in read if is_waiting(record) and not self._is_held(record)]
+            return QueryPage(unkeyed, token_of(last), len(read))
+
+    def _key_of(self, record: Item) -> Item:
+        return {name: record[name] for name in self.key_attributes}
+
+    def _is_held(self, record: Item) -> bool:
+        return all("S" in record.get(name, {}) for name in (self.index.date_attribute, TIME_ATTRIBUTE))
+
+
+@dataclass
 class FakeObjects:
     """The tasks' objects by key."""
 
@@ -57,6 +92,12 @@ class FakeObjects:
     def keys(self, prefix: str, after: str) -> Iterator[str]:
         """See `TaskObjects.keys`."""
         return iter(sorted(key for key in self.objects if key.startswith(prefix) and key > after))
+
+
+def must_be_a_report(key: str, report: object) -> None:
+    """Hold what was written under a key against the contract of its kind."""
+    model = CompareReport if key.endswith("-compare.json") else ReconcileReport
+    model.model_validate(report)
 
 
 @dataclass
@@ -71,6 +112,8 @@ class FakeReports:
         """See `Reports.write`."""
         with self.faults.call("write report", key):
             self.objects[key] = b"".join(pieces)
+            if key.endswith(".json"):
+                must_be_a_report(key, json.loads(self.objects[key]))
 
     def lines(self, key: str, offset: int = 0) -> Iterator[bytes]:
         """See `Reports.lines`."""
@@ -86,6 +129,7 @@ class Reconciler:
     def __init__(self, world: World, has_time: Callable[[], bool] = lambda: True) -> None:
         """Begin with no reconcile."""
         self.world = world
+        self.table = FakeTable(world.index, world.faults)
         self.pieces = FakePieces(world.faults)
         self.reports = FakeReports(world.faults)
         self.has_time = has_time
@@ -97,6 +141,7 @@ class Reconciler:
         objects = FakeObjects(world.task_data.objects)
         return {
             Step.BOOKINGS: lambda loop: read_bookings(reconcile, loop, world.index, recorder, self.has_time),
+            Step.TABLE: lambda loop: audit_table(reconcile, loop, self.table, recorder, self.has_time),
             Step.OBJECTS: lambda loop: read_objects(reconcile, loop, objects, recorder, self.has_time),
             Step.PLANS: lambda loop: read_plans(reconcile, loop, world.ledger, recorder, self.has_time),
             Step.COMPARED: lambda loop: compare_records(reconcile, loop, recorder),
@@ -104,12 +149,12 @@ class Reconciler:
 
     def run(self, reconcile: Reconcile) -> dict[str, Any]:
         """An execution from its start to its output."""
-        for call in self.calls(reconcile).values():
-            loop = Loop()
+        for step, call in self.calls(reconcile).items():
+            loop = Loop(has_more=step is not Step.TABLE or reconcile.audit_table)
             for _ in range(MAX_PIECES):
-                loop = Loop.from_state(json.loads(json.dumps(call(loop).to_state())))
                 if not loop.has_more:
                     break
+                loop = Loop.from_state(json.loads(json.dumps(call(loop).to_state())))
             else:
                 raise AssertionError("the step does not end")
         return self.report(reconcile)
@@ -139,9 +184,11 @@ def after_the_hour(*records: Item) -> World:
     return world
 
 
-def a_reconcile(hour: int = 15, execution_id: str = "reconcile-1", taken_at: str = TAKEN_AT) -> Reconcile:
+def a_reconcile(
+    hour: int = 15, execution_id: str = "reconcile-1", taken_at: str = TAKEN_AT, *, audit_table: bool = False
+) -> Reconcile:
     """A planned reconcile of an hour of the fakes' day."""
-    return Reconcile(execution_id, taken_at, window(hour), shards=0, still_waiting_hours=24)
+    return Reconcile(execution_id, taken_at, window(hour), shards=0, still_waiting_hours=24, audit_table=audit_table)
 
 
 def reconciled(world: World, of_window: Window | None = None, **changes: Any) -> dict[str, Any]:

@@ -130,6 +130,7 @@ def test_there_is_one_handler_for_each_function() -> None:
         "record_end",
         "plan_reconcile",
         "read_bookings",
+        "audit_table",
         "read_objects",
         "read_plans",
         "compare_records",

@@ -29,6 +29,14 @@ def test_an_input_names_the_window_that_a_run_of_it_would_dispatch(given: Any, s
     assert reconcile.execution_id == "20260917T183005Z-nightly"
 
 
+def test_the_table_is_audited_only_where_that_is_asked_for() -> None:
+    time = {"ExecuteTime": "2026-09-17T16:01:10Z"}
+
+    planned = [plan_reconcile(execution({**time, **asked}), 0, 24) for asked in ({}, {"AuditTable": True})]
+
+    assert [reconcile.audit_table for reconcile in planned] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -40,6 +48,9 @@ def test_an_input_names_the_window_that_a_run_of_it_would_dispatch(given: Any, s
             id="wrapped, still to come",
         ),
         pytest.param({"PageSize": 5}, "PageSize: unknown field", id="a field of the dispatch"),
+        pytest.param({"AuditTable": "true"}, "AuditTable: ", id="an audit that is a text"),
+        pytest.param({"AuditTable": 1}, "AuditTable: ", id="an audit that is a number"),
+        pytest.param({"AuditTable": None}, "AuditTable: ", id="an audit that is null"),
         pytest.param({"ExecuteTime": None}, "ExecuteTime: ", id="null"),
         pytest.param({"ExecuteTime": "2026-09-17T16:01:10"}, "ExecuteTime: expected", id="no offset"),
         pytest.param({"ExecuteTime": "2026-09-17T16:01:10Z", "Data": "{}"}, "given together", id="two times"),

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.domain.errors import ConfigurationError, InvalidToken
+from functions.domain.errors import ConfigurationError, InvalidToken, TokenNotAdvancing
+from functions.domain.page import QueryPage
 from functions.domain.reconcile import Difference, Loop, Reconcile, Step, object_line, objects_prefix, share_from
 from functions.domain.report import CHECKSUM, SAMPLES, checksum_of
 from functions.domain.run import Path
@@ -246,6 +247,102 @@ def test_what_is_neither_waiting_nor_in_the_day_is_left_alone(world: World) -> N
     assert reconciled(world)["Counts"] == CLEAN
 
 
+# --- the audit of the table
+
+
+def unkeyed(world: World) -> None:
+    """Four records that wait and lack a key of the index, or have it of another type, and two that matter to nobody."""
+    world.index.put(
+        booking("no-date", BookingDateUTC=None),
+        booking("no-time", BookingTimeUTC=None),
+        booking("number", BookingTimeUTC=15),
+        booking("nothing", BookingDateUTC=None, BookingTimeUTC=None),
+        booking("settled", BookingDateUTC=None, RewardStatus="Rewarded"),
+        booking("of-no-status", BookingTimeUTC=None, RewardStatus=None),
+    )
+
+
+UNKEYED = ["no-date", "no-time", "nothing", "number"]
+
+
+def test_records_without_the_index_s_keys_are_found_where_that_is_asked_for_and_only_there(world: World) -> None:
+    unkeyed(world)
+    reconciler = Reconciler(world)
+
+    assert reconciler.run(a_reconcile())["Counts"] == CLEAN
+    assert world.faults.counted["scan"] == 0
+    output = reconciler.run(a_reconcile(execution_id="audit", audit_table=True))
+
+    assert (output["Outcome"], output["Counts"]) == ("Differences", counts(Unreachable=4))
+    assert keys(reconciler, output, "Unreachable") == UNKEYED
+    samples = reconciler.written(output)["Samples"]["Unreachable"]
+    assert {tuple(sample) for sample in samples} == {("Key",)}
+
+
+@pytest.mark.parametrize("hour", [14, 15])
+def test_they_belong_to_no_hour_and_are_found_whichever_is_reconciled(world: World, hour: int) -> None:
+    unkeyed(world)
+
+    assert reconciled(world, window(hour), audit_table=True)["Counts"]["Unreachable"] == 4
+
+
+def test_a_record_that_the_index_holds_is_not_counted_again(world: World) -> None:
+    late(world)
+    misshapen(world)
+
+    without, audited = (reconciled(world, execution_id=str(audit), audit_table=audit) for audit in (False, True))
+
+    assert without["Counts"] == audited["Counts"] == counts(MissingInLedger=1, Unreachable=1)
+
+
+def test_in_a_sharded_index_its_own_key_attribute_is_what_counts(world: World) -> None:
+    world.index.date_attribute = "BookingDateShard"
+    world.index.records.clear()
+    world.index.put(booking("sharded", BookingDateUTC=None, BookingDateShard=f"{DAY}#0"), booking("dated"))
+    reconciler = Reconciler(world)
+
+    output = reconciler.run(replace(a_reconcile(audit_table=True), shards=1))
+
+    assert keys(reconciler, output, "Unreachable") == ["dated"]
+
+
+@pytest.mark.parametrize("audited", [False, True])
+def test_the_report_says_whether_the_table_was_looked_through(world: World, audited: bool) -> None:  # noqa: FBT001 -- a case
+    reconciler = Reconciler(world)
+    report = reconciler.written(reconciler.run(a_reconcile(audit_table=audited)))
+
+    assert report["Sources"]["Table"] == {"Audited": audited, "Scanned": 7 * audited}
+    assert any("Every item of the table" in text for text in report["Covered"]) is audited
+    assert any("no audit was asked for" in text for text in report["NotCovered"]) is not audited
+
+
+def test_an_audit_goes_on_where_its_last_call_ended(world: World) -> None:
+    unkeyed(world)
+    reconciler = Reconciler(world, has_time=lambda: False)
+
+    output = reconciler.run(a_reconcile(audit_table=True))
+
+    assert output["Counts"]["Unreachable"] == 4
+    assert reconciler.written(output)["Sources"]["Table"]["Scanned"] == 13
+    assert len(list(reconciler.pieces.of("reconcile-1", Step.TABLE))) == 7
+
+
+def test_a_place_in_another_table_is_refused(world: World) -> None:
+    token = {"RecordId": {"S": "R1"}, "BookingDateUTC": {"S": DAY}}
+
+    with pytest.raises(InvalidToken, match="RecordId"):
+        Reconciler(world).calls(a_reconcile())[Step.TABLE](Loop(2, token))
+
+
+def test_a_scan_that_does_not_get_on_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = {"RecordId": {"S": "R1"}}
+    reconciler = Reconciler(world, has_time=lambda: False)
+    monkeypatch.setattr(reconciler.table, "unkeyed_page", lambda _: QueryPage((), token, 1))
+
+    with pytest.raises(TokenNotAdvancing):
+        reconciler.calls(a_reconcile())[Step.TABLE](Loop(2, token))
+
+
 # --- plans of several runs
 
 
@@ -324,6 +421,7 @@ def test_the_report_says_what_was_compared_and_how(world: World) -> None:
         "RecordVersion": ["RecordId", "BookingDateUTC", "BookingTimeUTC"],
         "Sources": {
             "Bookings": {"Bookings": 5, "Waiting": 4, "SetAside": 0},
+            "Table": {"Audited": False, "Scanned": 0},
             "Ledger": {"Runs": 1, "OpenRuns": 0, "Plans": 1, "Tasks": 3, "DispatchedRecords": 4},
             "TaskData": {"Objects": 3},
         },
@@ -413,12 +511,13 @@ def test_many_pieces_give_what_one_gives(world: World) -> None:
     below_the_day(world)
     orphaned(world)
     deleted(world)
+    unkeyed(world)
     reconciler = Reconciler(world)
 
-    output = reconciler.run(a_reconcile())
+    output = reconciler.run(a_reconcile(audit_table=True))
 
     assert output["Counts"] == counts(
-        MissingInLedger=1, MissingInBookings=1, Duplicate=1, Unreachable=1, OrphanObject=1
+        MissingInLedger=1, MissingInBookings=1, Duplicate=1, Unreachable=5, OrphanObject=1
     )
     assert min(len(list(reconciler.pieces.of("reconcile-1", step))) for step in Step) > 1
 
@@ -434,8 +533,9 @@ def test_a_call_without_time_does_one_page_or_one_plan_or_one_key(world: World) 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("step", list(Step))
 def test_a_piece_whose_answer_was_lost_is_not_read_again(world: World, step: Step) -> None:
+    unkeyed(world)
     reconciler = Reconciler(world)
-    reconcile = a_reconcile()
+    reconcile = a_reconcile(audit_table=True)
     for before in list(Step)[: list(Step).index(step)]:
         loop = Loop()
         while loop.has_more:
@@ -443,6 +543,7 @@ def test_a_piece_whose_answer_was_lost_is_not_read_again(world: World, step: Ste
     first = reconciler.calls(reconcile)[step](Loop())
     late(world)
     orphaned(world)
+    world.index.delete("no-time")
     done = dict(world.faults.counted)
 
     assert reconciler.calls(reconcile)[step](Loop()) == first
@@ -470,18 +571,22 @@ def test_what_a_superseded_attempt_has_read_is_never_looked_at(world: World) -> 
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("operation", ["query", "stage", "record piece", "find piece", "read staged", "write report"])
+@pytest.mark.parametrize(
+    "operation", ["query", "scan", "stage", "record piece", "find piece", "read staged", "write report"]
+)
 def test_a_call_that_died_anywhere_is_made_again_and_the_report_is_the_same(world: World, operation: str) -> None:
     late(world)
-    whole = Reconciler(world).run(a_reconcile())
+    unkeyed(world)
+    reconcile = a_reconcile(audit_table=True)
+    whole = Reconciler(world).run(reconcile)
     for nth in range(1, 40):
         reconciler = Reconciler(world)
         world.faults.clear()
         world.faults.after(operation, dead, nth)
         try:
-            reconciler.run(a_reconcile())
+            reconciler.run(reconcile)
         except Died:
-            assert reconciler.run(a_reconcile()) == whole
+            assert reconciler.run(reconcile) == whole
         else:
             assert nth > 1
             return
@@ -533,13 +638,13 @@ def test_after_a_run_that_ended_nothing_differs(
 
 
 def test_a_reconcile_and_a_loop_pass_through_the_state_unchanged() -> None:
-    reconcile, loop = a_reconcile(), Loop(3, {"Bucket": 7}, has_more=True)
+    reconcile, loop = a_reconcile(audit_table=True), Loop(3, {"Bucket": 7}, has_more=True)
 
     assert Reconcile.from_state(json.loads(json.dumps(reconcile.to_state()))) == reconcile
     assert Loop.from_state(json.loads(json.dumps(loop.to_state()))) == loop
 
 
-@pytest.mark.parametrize("name", ["ExecutionId", "TakenAt", "WindowStart", "Shards", "StillWaitingHours"])
+@pytest.mark.parametrize("name", sorted(a_reconcile().to_state().keys() - {"WindowEnd"}))
 def test_a_state_that_lacks_a_field_is_refused_by_its_name(name: str) -> None:
     state = {key: value for key, value in a_reconcile().to_state().items() if key != name}
 

@@ -1,14 +1,20 @@
 """The JSON Schemas of the contract are those of the models, and the models are what is really sent."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from functions.domain.report import record_of
 from functions.domain.run import Path as RunPath
+from functions.usecases.compare_paths import compare_paths
+from functions.usecases.report_contract import RecordSample
 from functions.worker.contract import TaskHeader, TaskMessage, TaskObject, UnworkableTask, read_json
 from tests.unit.fakes import DAY, World, a_run, booking, walk, worked_example
+from tests.unit.reconciling import STACK, Reconciler, a_reconcile, after_the_hour
 from tools.samples import generated_hour
 from tools.schemas import DIALECT, SCHEMAS, documents
 
@@ -42,6 +48,31 @@ def test_every_message_and_object_that_is_sent_is_as_the_models_say(world: World
         assert told.TaskId == message.task["TaskId"]
         assert {name: of_object[name] for name in of_message} == of_message
         assert len(content.Orders) == header.OrderCount
+
+
+def test_every_report_that_is_written_is_as_the_models_say() -> None:
+    """The fake that keeps the reports holds each of them against its model; here is one of each kind."""
+    world = after_the_hour(*worked_example(), booking("ODD", "15:3:00Z"), booking("LOST", BookingTimeUTC=None))
+    reconciler = Reconciler(world)
+    report = reconciler.written(reconciler.run(a_reconcile(audit_table=True)))
+    compare_paths(replace(a_run(path=RunPath.PAGED, page_size=2), dry_run=True), STACK, world.index, reconciler.reports)
+
+    assert [len(report["Samples"][kind]) for kind in ("MissingInLedger", "Unreachable", "MissingHour")] == [4, 2, 0]
+    assert sorted(key.rpartition("-")[2] for key in reconciler.reports.objects) == [
+        "1.json",
+        "compare.json",
+        "missing.jsonl",
+    ]
+    for spoilt in ({**report, "More": 1}, {**report, "Counts": {}}, {**report, "WindowStart": f"{DAY}T15:30:00Z"}):
+        with pytest.raises(ValidationError):
+            reconciler.reports.write("reports/x.json", [json.dumps(spoilt).encode()])
+
+
+@pytest.mark.parametrize("key", ['{"Id":7,"Tenant":1.50}', '{"Id":12345678901234567890}', '{"Id":"PP8="}'])
+def test_a_sample_has_a_record_s_key_whatever_its_types_are(key: str) -> None:
+    sample = record_of(f'[{key},"{DAY}","15:10:00Z"]')
+
+    assert RecordSample.model_validate(sample).model_dump() == sample
 
 
 @pytest.mark.parametrize(
