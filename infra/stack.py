@@ -7,6 +7,7 @@ from constructs import Construct
 
 from infra.alarm_topic import AlarmTopic
 from infra.bundle import LambdaBundle
+from infra.dashboard import Dashboard
 from infra.functions import Functions
 from infra.monitoring import Monitoring
 from infra.parameters import RunParameters
@@ -67,19 +68,32 @@ class DispatcherStack(Stack):
             minute=RECONCILE_MINUTE,
             description="Compares the bookings of the hour before with what was dispatched of them.",
         )
-        Monitoring(
+        dead_letters = {
+            "PointTasks": queues.point.dead_letters,
+            "CouponTasks": queues.coupon.dead_letters,
+            "Schedule": schedule.dead_letters,
+            "ReconcileSchedule": reconciles.dead_letters,
+            "Watch": watch.dead_letters,
+        }
+        monitoring = Monitoring(
             self,
             "Monitoring",
+            stage=stage,
             topic=alarms,
-            state_machine=workflow.state_machine,
-            reconcile_machine=workflow.reconcile_machine,
-            dead_letters={
-                "PointTasks": queues.point.dead_letters,
-                "CouponTasks": queues.coupon.dead_letters,
-                "Schedule": schedule.dead_letters,
-                "ReconcileSchedule": reconciles.dead_letters,
-                "Watch": watch.dead_letters,
-            },
+            workflow=workflow,
+            queues=queues,
+            dead_letters=dead_letters,
+        )
+        dashboard = Dashboard(
+            self,
+            "Overview",
+            stage=stage,
+            alarms=monitoring.alarms,
+            workflow=workflow,
+            functions=functions.by_name,
+            storage=storage,
+            queues=queues,
+            dead_letters=dead_letters,
         )
 
         outputs = {
@@ -106,6 +120,7 @@ class DispatcherStack(Stack):
             "ScheduleName": schedule.schedule.schedule_name,
             "ScheduleDeadLetterQueueUrl": schedule.dead_letters.queue_url,
             "AlarmTopicArn": alarms.topic_arn,
+            "DashboardName": dashboard.dashboard.dashboard_name,
         }
         if stage.deploys_worker:
             worker = Worker(self, "Worker", stage=stage, bundle=bundle, storage=storage, queues=queues)

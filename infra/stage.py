@@ -21,6 +21,8 @@ DEFAULT_STILL_WAITING_HOURS: Final = 24
 MAX_STILL_WAITING_HOURS: Final = 2400
 """A hundred days: half as long as the ledger keeps plans."""
 MAX_REDO_WITHOUT_APPROVAL: Final = 10
+RUNBOOK: Final = "docs/operate.md"
+"""Where it lies in the repository; under which address that is read, only its owner knows."""
 MAX_PAGE_BUDGET: Final = 3000
 """At seven events a page they leave room for retries in an execution's history of 25,000."""
 
@@ -75,6 +77,8 @@ class Stage:
     """A record that waits so long after its dispatch is a difference of a reconcile."""
     redo_without_approval: int = 0
     """A redo of so many records needs no second person."""
+    runbook_url: str = RUNBOOK
+    """What the links of alarms begin with; each goes on with `#` and its alarm's name."""
 
     @property
     def deploys_worker(self) -> bool:
@@ -111,6 +115,7 @@ class Stage:
                 "stillWaitingHours", setting, DEFAULT_STILL_WAITING_HOURS, range(1, MAX_STILL_WAITING_HOURS + 1)
             ),
             redo_without_approval=_number("redoWithoutApproval", setting, 0, range(MAX_REDO_WITHOUT_APPROVAL + 1)),
+            runbook_url=_name("runbookUrl", setting, RUNBOOK),
         )
         if stage.keeps_data and stage.existing_bookings is None:
             # A table made here would stay empty, and every hour would be dispatched as "nothing to do".

@@ -4,7 +4,7 @@ from typing import Any
 
 from functions.domain.errors import DispatcherError
 from functions.handlers import wiring
-from functions.handlers.observed import logger
+from functions.handlers.observed import count_redo_failure, logger
 from functions.usecases.report_failure import report_failure
 
 
@@ -15,4 +15,5 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         return report_failure(event["State"], event["Execution"], wiring.leases(), wiring.journal(), wiring.notifier())
     except DispatcherError as error:
         logger.error("run failed", extra={"Kind": type(error).__name__, "Report": str(error)})
+        count_redo_failure(event["State"], error)
         raise

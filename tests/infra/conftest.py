@@ -50,7 +50,7 @@ class Synthesizer:
 def templates(
     tmp_path_factory: pytest.TempPathFactory, aws_bundle: LambdaBundle, local_bundle: LambdaBundle
 ) -> dict[str, StackTemplate]:
-    """By stage; `OneKey`, `Expiring` and `Traced` are a sandbox with one setting each, `Wide` one for large hours."""
+    """By stage; the others are a sandbox: `Wide` for large hours, and the rest with one setting each."""
     synthesizer = Synthesizer(tmp_path_factory.mktemp("cdk"), {"aws": aws_bundle, "local": local_bundle})
     sandbox = STAGES["Sandbox"]
     one_key = replace(IMPORTED, key_attributes=("BookingId",))
@@ -61,6 +61,7 @@ def templates(
         replace(sandbox, name="OneKey", existing_bookings=one_key),
         replace(sandbox, name="Expiring", task_expiry_days=30),
         replace(sandbox, name="Traced", traced=True),
+        replace(sandbox, name="Linked", runbook_url="https://example.org/operate.md"),
         replace(
             sandbox,
             name="Wide",

@@ -42,6 +42,7 @@ OUTPUTS = {
     "ScheduleName": "<ScheduleHourly>",
     "ScheduleDeadLetterQueueUrl": "<ScheduleDeadLetters>",
     "AlarmTopicArn": "<AlarmsTopic>",
+    "DashboardName": "<OverviewDashboard>",
     "GrantTableName": "<WorkerGrants>",
     "WorkerFunctionName": "<WorkerGrantTasksFunction>",
 }
@@ -83,15 +84,16 @@ def test_the_parameters_carry_their_stage_and_the_stages_first_values(
 
 
 def test_two_stages_can_stand_side_by_side(local: StackTemplate, sandbox: StackTemplate) -> None:
-    """The only physical names are those of the parameters and of four log groups, and they carry the stage."""
+    """The only physical names are those of parameters, log groups and the dashboard, and they carry the stage."""
 
     def names(template: StackTemplate) -> set[str]:
         keys = {"Name", "LogGroupName", "TableName", "BucketName", "QueueName", "TopicName", "FunctionName"}
+        keys |= {"AlarmName", "DashboardName"}
         described = [one for kind in template.kinds() for one in template.properties(kind).values()]
         given = {one[key] for one in described for key in keys & one.keys()}
         return {name for name in given if not name.startswith("<")}
 
-    assert len(names(local)) == len(names(sandbox)) == 10
+    assert len(names(local)) == len(names(sandbox)) == 11
     assert not names(local) & names(sandbox)
 
 

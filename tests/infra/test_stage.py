@@ -130,3 +130,14 @@ def test_the_index_is_partitioned_by_the_contract_s_date_unless_another_attribut
 def test_an_attribute_without_a_name_is_refused(given: Any) -> None:
     with pytest.raises(SettingError, match=r"^bookingDateAttribute: .* is no name\.$"):
         stage(bookingDateAttribute=given)
+
+
+def test_alarms_link_to_the_runbook_of_the_repository_unless_its_address_is_given() -> None:
+    assert stage().runbook_url == "docs/operate.md"
+    assert stage(runbookUrl="https://example.org/operate.md").runbook_url == "https://example.org/operate.md"
+
+
+@pytest.mark.parametrize("given", ["", 7, ["docs/operate.md"]])
+def test_an_empty_address_is_refused(given: Any) -> None:
+    with pytest.raises(SettingError, match=r"^runbookUrl: .* is no name\.$"):
+        stage(runbookUrl=given)

@@ -144,4 +144,4 @@ def test_what_holds_data_outlives_a_production_stack_and_goes_with_any_other(
 
 def test_only_a_sandbox_empties_its_bucket(templates: dict[str, StackTemplate]) -> None:
     emptying = {name for name, one in templates.items() if "Custom::S3AutoDeleteObjects" in one.kinds()}
-    assert emptying == {"Sandbox", "OneKey", "Expiring", "Traced", "Wide"}
+    assert emptying == {"Sandbox", "OneKey", "Expiring", "Traced", "Linked", "Wide"}

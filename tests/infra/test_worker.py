@@ -29,7 +29,7 @@ def function(sandbox: StackTemplate) -> dict[str, Any]:
 
 def test_it_stands_only_beside_a_bookings_table_of_the_stacks_own(templates: dict[str, StackTemplate]) -> None:
     having = {name for name, template in templates.items() if "WorkerFunctionName" in template.outputs()}
-    assert having == {"Local", "Sandbox", "Expiring", "Traced", "Wide"}
+    assert having == {"Local", "Sandbox", "Expiring", "Traced", "Linked", "Wide"}
     for name in templates.keys() - having:
         assert MAPPING not in templates[name].kinds()
         assert "GrantTableName" not in templates[name].outputs()

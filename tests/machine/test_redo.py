@@ -410,6 +410,7 @@ def test_without_another_person_s_approval_nothing_is_changed(
 
     refused(walk.redo(asked(report)), *refusal)
 
+    assert "RedoFailed" not in walk.log.getvalue()
     assert unapproved(account) == before
 
 
@@ -486,6 +487,7 @@ def test_a_redo_that_failed_half_way_is_gone_on_with_by_a_redrive_and_sends_noth
     walk.calls.stage(Fault.DIED_AFTER, every("SendMessageBatch"))
     failed = walk.redo(asked(report))
     assert (failed.status, account.leases) == ("FAILED", [])
+    assert '"RedoFailed":[1' in walk.log.getvalue()
 
     done(walk.redrive(failed), Dispatched=1, Tasks=1)
 
