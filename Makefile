@@ -58,7 +58,7 @@ crash-test: $(PACKAGES) ## let every AWS call of a run and of a worker go wrong 
 	@$(BIN)/python -m tests.crash points
 	@$(BIN)/python -m tests.crash worker
 
-soak: $(PACKAGES) ## dispatch through 2,000 random schedules of faults, changes and rival runs
+soak: $(PACKAGES) ## dispatch, mend and grant through 2,000 random schedules of faults, changes and rival runs
 	@$(BIN)/python -m tests.crash soak
 
 bench-memory: $(PACKAGES) ## measure the memory of the full path and of the page path

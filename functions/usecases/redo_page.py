@@ -53,10 +53,16 @@ def count_page(  # noqa: PLR0913 -- a page's, and what was counted before it
 ) -> Count:
     """Count one page more of what a redo of the report would dispatch now; nothing is changed and no lease is held.
 
-    An earlier redo of the report is one of the other runs here: what it has dispatched is not counted again.
+    An earlier redo of the report is one of the other runs here: what it has dispatched is not counted again.  A page
+    that it left unfinished is counted as it was planned, even if all was sent: else nothing would seem to be left, and
+    its records would stay in doubt, for nobody would go on with it.
     """
-    trial = replace(run, run_id=run.execution_id, dry_run=True)
     progress = count.progress
+    begun = {plan.page: plan for plan in journal.outlines(run.lease_owner) if not plan.finished}
+    if progress.page in begun:
+        plan = begun[progress.page]
+        return replace(count, progress=progress.after(plan.counts, plan.next_token))
+    trial = replace(run, run_id=run.execution_id, dry_run=True)
     composition, following, counts = compose_page(
         trial,
         progress,

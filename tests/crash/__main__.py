@@ -72,13 +72,16 @@ def random_schedules(first: int, wanted: int) -> bool:
     outcomes: list[Outcome] = []
     with soak.staged() as judge:
         for seed, outcome in in_forks(judge, range(first, first + wanted)):
-            judged = outcome or Outcome(0, 0, 0, (BROKE_DOWN,))
+            judged = outcome or Outcome(0, 0, 0, 0, 0, (BROKE_DOWN,))
             outcomes.append(judged)
             _tell(judged.violations, f"soak --only {seed}")
     lost = sum(outcome.lost for outcome in outcomes)
     twice = sum(outcome.twice for outcome in outcomes)
     repeats = sum(outcome.repeats for outcome in outcomes)
-    print(f"soak: {len(outcomes)} schedules, {lost} lost, {twice} dispatched twice, {repeats} repeats")
+    redone = sum(outcome.redone for outcome in outcomes)
+    granted = sum(outcome.granted for outcome in outcomes)
+    found = f"{lost} lost, {twice} dispatched twice, {repeats} repeats, {redone} redone, {granted} granted"
+    print(f"soak: {len(outcomes)} schedules, {found}")
     return not any(outcome.violations for outcome in outcomes)
 
 

@@ -1,6 +1,8 @@
 """Random schedules: faults, zombies and dispatchers side by side on two neighbouring windows, and bookings that change.
 
-A schedule is its seed.  What is asked of each: no version that waited is lost, and none stands in two tasks.
+A schedule is its seed.  What is asked of each: no version that waited is lost, and none stands in two tasks.  Behind
+half of them each window is dispatched once more.  Behind all some bookings arrive late, reconcile and redo mend what is
+missing, and then the worker grants each version once that waits.
 """
 
 import functools
@@ -16,7 +18,10 @@ import pytest
 from moto import mock_aws
 
 from functions.domain.budget import PAGE_TASK_SECONDS, WINDOW_LEASE_SECONDS
+from functions.usecases import plan_redo
+from tests.crash.circle import Circle, Deliveries
 from tests.crash.evidence import Evidence, Version
+from tests.crash.grants import Worker
 from tests.crash.points import make_small
 from tests.machine.faults import Call, Fault
 from tests.machine.walk import Account, Execution, InvokeError, State, Walk, booking, group_of
@@ -58,6 +63,8 @@ class Outcome:
     lost: int
     twice: int
     repeats: int
+    redone: int
+    granted: int
     violations: tuple[str, ...]
 
 
@@ -88,6 +95,16 @@ class Table:
         for _ in range(self._chance.randint(1, 2)):
             self._chance.choice((self._add, self._rebook, self._rebook, self._turn, self._cancel))()
         self._note()
+
+    def arrive_late(self) -> None:
+        """Add what no run has seen."""
+        for _ in range(self._chance.randint(0, 3)):
+            self._add()
+        self._note()
+
+    def write_back(self) -> None:
+        """Write all bookings as they stood before the worker came."""
+        self._account.book(*self._items.values())
 
     def _add(self) -> None:
         self._added += 1
@@ -177,11 +194,12 @@ class Attempts:
 class Schedule:
     """One schedule, made of chance alone."""
 
-    def __init__(self, account: Account, walk: Walk, seed: int) -> None:
+    def __init__(self, account: Account, walk: Walk, worker: Worker, seed: int) -> None:
         random.seed(seed)
         self._chance = random.Random(seed)  # noqa: S311 -- chance, no secret
         self._account = account
         self._walk = walk
+        self._worker = worker
         self._table = Table(account, self._chance)
         self._attempts = Attempts()
         self._begins: dict[str, int] = {}
@@ -190,22 +208,32 @@ class Schedule:
         self._running: list[str] = []
 
     def judge(self) -> Outcome:
-        """Follow the schedule to its end, let everything come to rest, and look at all that was sent."""
+        """Follow the schedule to its end, mend what is missing, look at all that was sent, and let it be granted."""
         self._prepare()
         for _ in range(self._chance.randint(1, 2)):
             self._dispatch(self._chance.choice([*WINDOWS]))
-        self._come_to_rest()
-        evidence = Evidence(self._walk.calls.done)
-        lost = {version for version in self._table.history[-1] if version not in evidence.tasks_of}
+        self._walk.calls.unstage()
+        if self._chance.random() < 0.3:
+            self._attempts.wake()
+        if self._chance.random() < 0.5:
+            self._dispatch_all_once_more()
+        self._table.arrive_late()
+        circle = Circle(self._account, self._walk, self._chance, self._go_on, LEASES_OVER)
+        violations = [*circle.close([{"ExecuteTime": f"{DATE}T{time}Z"} for time in WINDOWS], self._table.change)]
+        self._attempts.wake()
+        evidence, waiting = Evidence(self._walk.calls.done), self._table.history[-1]
+        lost = {version for version in waiting if version not in evidence.tasks_of}
         for run in self._completed:
             by_then = Evidence(self._walk.calls.done[: run.effects]).tasks_of
             lost |= {version for version in run.waited if version not in by_then}
-        violations = [
+        violations += [
             *(f"lost: {version}" for version in sorted(lost)),
             *(f"in two tasks: {version} {task_ids}" for version, task_ids in evidence.twice.items()),
             *evidence.undecided(),
+            *Deliveries(self._account, self._walk, self._worker, self._chance).judge(waiting, self._table.write_back),
         ]
-        return Outcome(len(lost), len(evidence.twice), evidence.repeats, tuple(violations))
+        granted = self._worker.granted.total()
+        return Outcome(len(lost), len(evidence.twice), evidence.repeats, circle.redone, granted, tuple(violations))
 
     def _prepare(self) -> None:
         """Let things happen at calls that chance names."""
@@ -276,11 +304,8 @@ class Schedule:
         """As long as an attempt may take, or until its leases have run out."""
         self._walk.let_pass(self._chance.choice((PAGE_TASK_SECONDS, LEASES_OVER)))
 
-    def _come_to_rest(self) -> None:
-        """No more faults; each window is dispatched once more, with the zombie before that or after it."""
-        self._walk.calls.unstage()
-        if self._chance.random() < 0.3:
-            self._attempts.wake()
+    def _dispatch_all_once_more(self) -> None:
+        """Dispatch each window until a run of it comes to its end."""
         for time in self._chance.sample([*WINDOWS], 2):
             if self._chance.random() < 0.5:
                 self._run(time, resume=True)
@@ -291,15 +316,23 @@ class Schedule:
                 self._walk.let_pass(LEASES_OVER)
             else:
                 raise AssertionError(f"the window does not come to its end: {execution.cause} {execution.output}")
-        self._attempts.wake()
+
+    def _go_on(self, time: State) -> None:
+        """Resume the last run of a window, or begin a new one if that one had ended; it comes to its end."""
+        execution = self._start({**time, "Resume": True})
+        assert execution.output.get("Outcome") == "Dispatched", f"{execution.cause} {execution.output}"
 
     def _run(self, time: str, *, resume: bool) -> Execution:
-        given = {
-            "ExecuteTime": f"{DATE}T{time}Z",
-            "PageSize": self._chance.randint(1, 3),
-            "Resume": resume,
-            **self._chance.choice(WAYS),
-        }
+        return self._start(
+            {
+                "ExecuteTime": f"{DATE}T{time}Z",
+                "PageSize": self._chance.randint(1, 3),
+                "Resume": resume,
+                **self._chance.choice(WAYS),
+            }
+        )
+
+    def _start(self, given: State) -> Execution:
         name = f"run-{len(self._begins):03}"
         self._begins[name] = len(self._table.history) - 1
         return self._followed(name, functools.partial(self._walk.run, given, name))
@@ -332,8 +365,10 @@ def staged() -> Iterator[Callable[[int], Outcome]]:
         pytest.MonkeyPatch.context() as patch,
     ):
         make_small(patch)
+        patch.setattr(plan_redo, "CHUNK", 1)
         account = Account()
         walk = Walk(account, patch)
+        worker = Worker(walk, patch)
         warm_up = walk.run({"ExecuteTime": f"{DATE}T12:00:00Z"}, "warm-up")
         assert warm_up.status == "SUCCEEDED"
-        yield lambda seed: Schedule(account, walk, seed).judge()
+        yield lambda seed: Schedule(account, walk, worker, seed).judge()

@@ -9,25 +9,19 @@ cancelled.
 import functools
 import json
 import random
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from types import SimpleNamespace
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-import boto3
 import pytest
-from aws_lambda_powertools import Metrics
 from moto import mock_aws
 
-from functions.domain.budget import WORKER_FUNCTION_SECONDS
-from functions.worker import grant_tasks, wiring
-from tests.machine.faults import Call, Fault, ProcessDied
-from tests.machine.walk import BOOKINGS, REGION, Account, State, Walk, booking, group_of
+from tests.crash.grants import GRANTS, Worker, as_delivered, dynamodb, scan
+from tests.machine.faults import Call, Fault
+from tests.machine.walk import BOOKINGS, Account, State, Walk, booking, group_of
 
-GRANTS: Final = "grants"
 RECEIVES: Final = 5
 
 
@@ -114,6 +108,7 @@ class Stage:
 
     account: Account
     walk: Walk
+    worker: Worker
     begun: int
 
     def calls(self) -> list[str]:
@@ -127,7 +122,7 @@ class Stage:
     def judge(self, case: Case) -> Verdict:
         """Deliver until the queues are empty, then once more, and look at what was granted."""
         random.seed(str(case))
-        messages = [_delivered(place, body) for place, (_, body) in enumerate(self.account.messages)]
+        messages = as_delivered(body for _, body in self.account.messages)
         for number, event in case.events:
             when = functools.partial(_is, self.begun + number)
             if event is Happening.RIVAL:
@@ -139,38 +134,20 @@ class Stage:
         waiting, deliveries = messages, 0
         while waiting and deliveries < RECEIVES:
             deliveries += 1
-            waiting = self._deliver(waiting, deliveries)
+            waiting = self.worker.deliver(waiting, deliveries)
         violations = [f"not done after {RECEIVES} deliveries: {len(waiting)}"] if waiting else []
-        before = _scan(GRANTS), _scan(BOOKINGS)
-        again = self._deliver(messages, deliveries + 1)
-        if again or before != (_scan(GRANTS), _scan(BOOKINGS)):
+        before = scan(GRANTS), scan(BOOKINGS)
+        again = self.worker.deliver(messages, deliveries + 1)
+        if again or before != (scan(GRANTS), scan(BOOKINGS)):
             violations.append("a repeat of all messages did something")
         return Verdict(deliveries, (*violations, *self._found()))
 
     def _let_a_rival_work(self, messages: list[State]) -> None:
-        assert self._deliver(messages, 0) == []
-
-    def _deliver(self, messages: list[State], delivery: int) -> list[State]:
-        """One batch; those that the queue keeps."""
-        event = {"Records": messages, "Delivery": delivery}
-        context = SimpleNamespace(
-            function_name="GrantTasks",
-            memory_limit_in_mb=512,
-            invoked_function_arn="worker",
-            aws_request_id=f"delivery-{delivery}",
-            get_remaining_time_in_millis=lambda: 1000 * WORKER_FUNCTION_SECONDS,
-        )
-        try:
-            with self.walk.calls.made_by("GrantTasks", event), redirect_stdout(self.walk.log):
-                failures = grant_tasks.handler(event, context)["batchItemFailures"]
-        except ProcessDied:
-            return messages
-        failed = {failure["itemIdentifier"] for failure in failures}
-        return [message for message in messages if message["messageId"] in failed]
+        assert self.worker.deliver(messages, 0) == []
 
     def _found(self) -> Iterator[str]:
-        rows = _scan(GRANTS)
-        bookings = {row["RecordId"]["S"]: row for row in _scan(BOOKINGS)}
+        rows = scan(GRANTS)
+        bookings = {row["RecordId"]["S"]: row for row in scan(BOOKINGS)}
         statuses = {record: row["RewardStatus"]["S"] for record, row in bookings.items()}
         ends = ENDS | ({CANCELLED_LATE: "Cancelled"} if "CancelledLate" in bookings[CANCELLED_LATE] else {})
         if statuses != ends:
@@ -179,15 +156,8 @@ class Stage:
         granted = sorted(json.loads(row["RecordKey"]["S"])["RecordId"] for row in rows if "RecordKey" in row)
         if granted != due:
             yield f"granted: {granted}, expected {due}"
-        paid = Counter(
-            write["Put"]["Item"]["Pk"]["S"]
-            for call, _ in self.walk.calls.done
-            if call.operation == "TransactWriteItems" and "Delivery" in call.payload
-            for write in call.request["TransactItems"]
-            if "Put" in write
-        )
-        if set(paid.values()) != {1}:
-            yield f"granted more than once: {paid}"
+        if set(self.worker.granted.values()) != {1}:
+            yield f"granted more than once: {self.worker.granted}"
         if bookings["rebooked"] != _SINCE[0]:
             yield "the re-booked one was touched"
         if bookings["short"]["BookingTimeUTC"] == _BOOKED[-1]["BookingTimeUTC"]:
@@ -206,20 +176,9 @@ def staged() -> Iterator[Stage]:
         account.book(*_BOOKED)
         assert walk.run(HOUR).output["Tasks"] == 3
         account.book(*_SINCE)
-        _dynamodb().create_table(
-            TableName=GRANTS,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "Pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "Pk", "KeyType": "HASH"}],
-        )
-        _dynamodb().put_item(TableName=GRANTS, Item=ONE_LEFT)
-        for name, value in (("GRANT_TABLE_NAME", GRANTS), ("POSTPONE_MINUTES", "60")):
-            walk.set(name, value)
-        wiring.desk.cache_clear()
-        wiring.desk()
-        patch.setattr(grant_tasks, "metrics", Metrics())
-        patch.setattr(grant_tasks.logger.registered_handler, "stream", walk.log)
-        yield Stage(account, walk, len(walk.calls.made))
+        worker = Worker(walk, patch)
+        dynamodb().put_item(TableName=GRANTS, Item=ONE_LEFT)
+        yield Stage(account, walk, worker, len(walk.calls.made))
 
 
 def cases(calls: Sequence[str]) -> Iterator[Case]:
@@ -230,17 +189,10 @@ def cases(calls: Sequence[str]) -> Iterator[Case]:
         yield Case(((number, Fault.DIED_AFTER), (number + 2, Fault.DIED_AFTER)))
 
 
-def _delivered(place: int, content: State) -> State:
-    """A message as Lambda hands it to the function."""
-    data = json.loads(content["Data"])
-    attributes = {"MessageGroupId": str(data["MemberId"]), "ApproximateReceiveCount": "1"}
-    return {"messageId": f"message-{place}", "body": json.dumps(content), "attributes": attributes}
-
-
 def _cancel() -> None:
     """Cancel a booking as the platform does: not when it is rewarded."""
-    with suppress(_dynamodb().exceptions.ConditionalCheckFailedException):
-        _dynamodb().update_item(
+    with suppress(dynamodb().exceptions.ConditionalCheckFailedException):
+        dynamodb().update_item(
             TableName=BOOKINGS,
             Key={"RecordId": {"S": CANCELLED_LATE}},
             ConditionExpression="RewardStatus = :waiting",
@@ -255,15 +207,3 @@ def _cancel() -> None:
 
 def _is(number: int, call: Call) -> bool:
     return call.number == number
-
-
-def _scan(table: str) -> list[State]:
-    rows: list[State] = _dynamodb().scan(TableName=table)["Items"]
-    return sorted(rows, key=json.dumps)
-
-
-@functools.cache
-def _dynamodb() -> Any:
-    """A client of the test's own: its calls are neither noted nor made to fail."""
-    create: Callable[..., Any] = boto3.Session(region_name=REGION).client
-    return create("dynamodb")

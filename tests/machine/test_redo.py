@@ -8,7 +8,7 @@ import boto3
 import pytest
 
 from functions.domain.report import sealed
-from tests.machine.faults import Fault, every
+from tests.machine.faults import Call, Fault, every
 from tests.machine.walk import (
     LEDGER,
     REGION,
@@ -493,6 +493,27 @@ def test_a_redo_that_failed_half_way_is_gone_on_with_by_a_redrive_and_sends_noth
 
     assert account.records.count("LATE") == 1
     assert walk.reconcile(TIME).output["Outcome"] == "Clean"
+
+
+def test_a_redo_that_failed_when_all_was_sent_is_gone_on_with_by_another_which_keeps_what_was_done(
+    walk: Walk, account: Account, report: State
+) -> None:
+    walk.answer(approved=True, by="Bob", times=2)
+    walk.calls.stage(Fault.FORBIDDEN, finishes_a_plan)
+    assert (walk.redo(asked(report)).status, account.records.count("LATE")) == ("FAILED", 1)
+    assert walk.reconcile(TIME).output["Counts"]["InDoubt"] == 1
+
+    done(walk.redo(asked(report)), Dispatched=1, Tasks=1)
+
+    [row] = [row for row in account.ledger if row["Pk"]["S"].startswith("redo#")]
+    assert json.loads(row["Repair"]["S"])["ApprovedBy"] == "Bob"
+    assert account.records.count("LATE") == 1
+    assert walk.reconcile(TIME).output["Outcome"] == "Clean"
+
+
+def finishes_a_plan(call: Call) -> bool:
+    writes = call.request.get("TransactItems", ())
+    return any(":true" in write.get("Update", {}).get("ExpressionAttributeValues", {}) for write in writes)
 
 
 def test_a_redo_that_failed_is_no_run_that_a_dispatch_resumes(walk: Walk, account: Account, report: State) -> None:

@@ -1,25 +1,34 @@
-"""A reconcile over the fakes: its own stores in memory, and the machine that walks it."""
+"""A reconcile over the fakes, and a redo of its report: their own stores in memory, and the machines that walk them."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from functions.domain.booking import is_waiting
+from functions.domain.budget import PAGE_FUNCTION_SECONDS
 from functions.domain.cursor import TIME_ATTRIBUTE, Token, start_key, token_of
-from functions.domain.errors import InvalidInput
+from functions.domain.errors import DispatcherError, InvalidInput
 from functions.domain.page import QueryPage
 from functions.domain.reconcile import Difference, Loop, Piece, Reconcile, Step
+from functions.domain.redo import Redo
+from functions.domain.run import Progress, Run
 from functions.domain.values import Item
 from functions.domain.window import Window, parse_instant
+from functions.usecases.approval import check_approval
 from functions.usecases.audit_table import audit_table
 from functions.usecases.compare_records import compare_records
 from functions.usecases.pieces import Recorder
+from functions.usecases.plan_redo import plan_redo
 from functions.usecases.read_bookings import read_bookings
 from functions.usecases.read_objects import read_objects
 from functions.usecases.read_plans import read_plans
+from functions.usecases.redo_page import Count, count_page, redo_page
 from functions.usecases.report_contract import CompareReport, ReconcileReport
+from functions.usecases.report_failure import report_failure
+from functions.usecases.summarize_run import summarize_run
+from functions.usecases.take_leases import take_leases
 from functions.usecases.write_report import write_report
 from tests.unit.fakes import BUCKET, DAY, FakeIndex, Faults, World, window
 
@@ -162,6 +171,44 @@ class Reconciler:
     def report(self, reconcile: Reconcile) -> dict[str, Any]:
         """The last step of an execution."""
         return write_report(reconcile, STACK, self.world.index.key_attributes, self._recorder, self.reports)
+
+    def redo(self, place: Mapping[str, Any], name: str) -> int:
+        """An execution of a redo of a report, which a second person approves; how many records it has dispatched."""
+        given = {"Report": place, "RequestedBy": "Ann", "Reason": "They were missed."}
+        run, redo = plan_redo({"Input": given, "Name": name, "StartTime": TAKEN_AT}, STACK, 0, self.reports)
+        world, count = self.world, Count(Progress())
+        while count.progress.has_more:
+            count = count_page(run, redo, count, journal=world.ledger, reports=self.reports, dispatch=world.dispatch)
+        if not count.to_state(0)["AnyLeft"]:
+            return 0
+        assert count.to_state(0)["NeedsApproval"]
+        check_approval(redo, {"Approved": True, "By": "Bob"})
+        try:
+            return self._dispatched(run, redo)
+        except DispatcherError as error:
+            caught = {"Error": type(error).__name__, "Cause": json.dumps({"errorMessage": str(error)})}
+            state = {"Run": run.to_state(), "Progress": Progress().to_state(), "Error": caught}
+            report_failure(state, {"Id": name}, world.ledger, world.ledger, world.notifier)
+            raise
+
+    def _dispatched(self, run: Run, redo: Redo) -> int:
+        world = self.world
+        start = take_leases(run, Progress(), world.ledger, world.ledger)
+        assert start.holder is None
+        progress = start.progress
+        while progress.has_more:
+            deadline = world.clock() + PAGE_FUNCTION_SECONDS
+            progress = redo_page(
+                start.run,
+                redo,
+                progress,
+                start.others,
+                reports=self.reports,
+                dispatch=world.dispatch,
+                deadline=deadline,
+            )
+        summarize_run(start.run, progress, world.ledger, world.ledger, world.clock())
+        return progress.totals.dispatched
 
     def written(self, output: dict[str, Any]) -> dict[str, Any]:
         """The report that an output points to."""

@@ -132,6 +132,25 @@ def test_a_page_that_another_redo_has_left_unfinished_is_counted_by_the_one_that
     assert (ended.totals.already_dispatched, ended.totals.dispatched, ended.has_more) == (2, 1, False)
 
 
+def test_a_page_that_a_redo_left_unfinished_is_left_to_do_even_if_all_of_it_was_sent() -> None:
+    world = World(booking("R1"))
+    reports = reports_of(world, ("R1", "15:10:00Z"))
+    world.faults.before("finish plan", failed)
+    with pytest.raises(DispatchFailed):
+        redone(world, reports)
+
+    counts = []
+    for _ in range(2):
+        run = a_run(path=Path.REDO, run_id="redo-1", execution_id="execution-2")
+        count = count_page(run, REDO, Count(Progress()), journal=world.ledger, reports=reports, dispatch=world.dispatch)
+        counts.append((count.to_state(0)["AnyLeft"], count.to_state(0)["AlreadyDispatched"]))
+        redone(world, reports)
+
+    assert counts == [(True, 0), (False, 1)]
+    assert all(plan.finished for plan in world.ledger.plans_of("redo-1"))
+    assert len(world.queues.sent) == 1
+
+
 def test_counting_changes_nothing_and_holds_no_lease() -> None:
     world = World(booking("R1"))
     reports, before = reports_of(world, ("R1", "15:10:00Z")), world.snapshot()
