@@ -30,7 +30,7 @@ stop: ## end the embedded AWS; what it holds is gone
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m tools.local stop; else echo "No embedded AWS was running."; fi
 
 find: $(PACKAGES) ## say what became of one booking: make find RECORD=B00042
-	@$(BIN)/python -m tools.find $(RECORD)
+	@$(BIN)/python -m tools.dispatchctl why $(RECORD)
 
 test: check setup ## run everything that CI runs
 	@$(BIN)/pytest --quiet -n 2 tests/contract tests/machine

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import add
 from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -27,6 +27,7 @@ from benchmarks.memory import MB, RESULTS, fresh_process
 from benchmarks.stored_hour import LAYOUT
 from functions.domain.lane import Step
 from functions.domain.run import Path, Progress
+from tools.prices import read_prices
 
 SIDE_BY_SIDE: Final = 2
 MILLION: Final = 1_000_000
@@ -67,19 +68,22 @@ FUNCTIONS: Final[dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """List prices in US dollars, us-east-1, as they were published in the middle of 2026; no free tier."""
+PRICES: Final = (
+    "s3_write",
+    "s3_read",
+    "sqs_fifo_request",
+    "dynamodb_write_unit",
+    "dynamodb_read_unit",
+    "lambda_request",
+    "lambda_gb_second",
+    "state_transition",
+)
 
-    s3_write: float = 0.005 / 1000
-    s3_read: float = 0.0004 / 1000
-    sqs_fifo_request: float = 0.50 / MILLION
-    dynamodb_write_unit: float = 0.625 / MILLION
-    dynamodb_read_unit: float = 0.125 / MILLION
-    lambda_request: float = 0.20 / MILLION
-    lambda_gb_second: float = 0.0000133334
-    """arm64."""
-    state_transition: float = 0.025 / 1000
+
+def list_prices() -> dict[str, float]:
+    """US dollars for one of each, by the list that `dispatchctl cost` uses too; no free tier."""
+    listed = read_prices()
+    return {name: listed.each(name) for name in PRICES}
 
 
 GB_SECONDS_A_CPU_SECOND: Final = 1769 / 1024
@@ -232,7 +236,7 @@ def measure_all() -> Measured:
         return dict(zip(HOURS, pool.map(lambda hour: measure(hour, free), HOURS), strict=True))
 
 
-def costs(hour: Hour, dispatched: Dispatched, prices: Prices = Prices()) -> dict[str, float]:
+def costs(hour: Hour, dispatched: Dispatched, prices: Mapping[str, float]) -> dict[str, float]:
     """US dollars for a million bookings, by service.
 
     Lambda's time is the CPU's of this machine: what a function waits for comes on top.  Not counted is what a run does
@@ -240,13 +244,13 @@ def costs(hour: Hour, dispatched: Dispatched, prices: Prices = Prices()) -> dict
     """
     calls, works = dispatched.calls, dispatched.works.values()
     dollars = {
-        "S3": prices.s3_write * sum(calls[name] for name in S3_WRITES) + prices.s3_read * calls["GetObject"],
-        "SQS": prices.sqs_fifo_request * calls["SendMessageBatch"],
-        "DynamoDB": prices.dynamodb_write_unit * sum(work.write_units for work in works)
-        + prices.dynamodb_read_unit * sum(work.read_units for work in works),
-        "Lambda": prices.lambda_request * sum(work.invocations for work in works)
-        + prices.lambda_gb_second * GB_SECONDS_A_CPU_SECOND * sum(work.cpu for work in works),
-        "Step Functions": prices.state_transition * dispatched.transitions,
+        "S3": prices["s3_write"] * sum(calls[name] for name in S3_WRITES) + prices["s3_read"] * calls["GetObject"],
+        "SQS": prices["sqs_fifo_request"] * calls["SendMessageBatch"],
+        "DynamoDB": prices["dynamodb_write_unit"] * sum(work.write_units for work in works)
+        + prices["dynamodb_read_unit"] * sum(work.read_units for work in works),
+        "Lambda": prices["lambda_request"] * sum(work.invocations for work in works)
+        + prices["lambda_gb_second"] * GB_SECONDS_A_CPU_SECOND * sum(work.cpu for work in works),
+        "Step Functions": prices["state_transition"] * dispatched.transitions,
     }
     return {service: value * MILLION / hour.bookings for service, value in dollars.items()}
 
@@ -285,7 +289,7 @@ def _cost(measured: Measured) -> Iterable[dict[str, Any]]:
     for name, hour in PRICED.items():
         for operation, count in calls_a_million(hour, measured[hour]).items():
             yield _figure(f"{name}: {operation}, calls for a million bookings", count)
-        dollars = costs(hour, measured[hour])
+        dollars = costs(hour, measured[hour], list_prices())
         for service, value in dollars.items():
             yield _figure(f"{name}: {service}, US dollars for a million bookings", round(value, 4))
         yield _figure(f"{name}: US dollars for a million bookings", round(sum(dollars.values()), 4))
@@ -320,7 +324,7 @@ def memory_table(measured: Measured) -> str:
 def cost_table(measured: Measured) -> str:
     """Calls and their cost for a million bookings, as Markdown."""
     calls = {name: calls_a_million(hour, measured[hour]) for name, hour in PRICED.items()}
-    dollars = {name: costs(hour, measured[hour]) for name, hour in PRICED.items()}
+    dollars = {name: costs(hour, measured[hour], list_prices()) for name, hour in PRICED.items()}
     operations = sorted({operation for some in calls.values() for operation in some})
     services = next(iter(dollars.values()))
     return _markdown(
@@ -352,10 +356,10 @@ def main() -> int:
     begun = time.monotonic()
     measured = measure_all()
     print(f"\nPeak RSS in MB (10^6 bytes), page size 1,000, groups of {LARGE.group_size}\n\n{memory_table(measured)}")
-    print(f"\nCalls, and what they cost\n{Prices.__doc__}\n\n{cost_table(measured)}\n")
+    print(f"\nCalls, and what they cost in US dollars (tools/prices.json)\n\n{cost_table(measured)}\n")
     told = figures(measured)
     RESULTS.mkdir(exist_ok=True)
-    content = {"prices": asdict(Prices()), "figures": told}
+    content = {"prices": list_prices(), "figures": told}
     (RESULTS / "scale.json").write_text(json.dumps(content, indent=2) + "\n", "ascii")
     missed = [figure for figure in told if figure["met"] is False]
     for figure in missed:

@@ -27,6 +27,9 @@ from tools.workspace import Workspace
 RUN_SECONDS: Final = 300.0
 """The longest wait for the end of an execution. Ten thousand bookings take about twenty."""
 POLL_SECONDS: Final = 0.25
+LONGEST_POLL_SECONDS: Final = 30.0
+RESTS: Final = 4
+"""So many times as long as asking took is waited until it is asked again."""
 
 ACCOUNT_CONFIG: Final = Config(
     connect_timeout=5, read_timeout=60, retries={"total_max_attempts": 5, "mode": "standard"}
@@ -145,7 +148,7 @@ class Application:
         started = self.stepfunctions.start_execution(
             stateMachineArn=self.deployment.outputs["ReconcileStateMachineArn"], input=json.dumps(run_input)
         )
-        return self._output(started["executionArn"])
+        return self.output(started["executionArn"])
 
     def running(self) -> list[str]:
         """The executions that have not ended."""
@@ -169,12 +172,20 @@ class Application:
                 on_page(progress, evaluated - before)
             reported = len(pages)
 
-        return self._output(execution, report)
+        return self.output(execution, report)
 
-    def _output(self, execution: str, meanwhile: Callable[[], None] = lambda: None) -> Summary:
-        """The output of an execution when it has ended; `meanwhile` is called whenever its status was asked for."""
-        deadline = time.monotonic() + RUN_SECONDS
-        while time.monotonic() < deadline:
+    def output(
+        self, execution: str, meanwhile: Callable[[], None] = lambda: None, *, seconds: float = RUN_SECONDS
+    ) -> Summary:
+        """The output of an execution when it has ended; `meanwhile` is called whenever its status was asked for.
+
+        The more it takes to ask, the longer is the pause until it is asked again.
+
+        Raises:
+            RunFailedError: it fails, or has not ended after so many seconds.
+        """
+        deadline = time.monotonic() + seconds
+        while (asked := time.monotonic()) < deadline:
             described = self.stepfunctions.describe_execution(executionArn=execution)
             meanwhile()
             if described["status"] == "SUCCEEDED":
@@ -182,18 +193,32 @@ class Application:
                 return output
             if described["status"] != "RUNNING":
                 raise RunFailedError(failure_text(described, self.deployment))
-            time.sleep(POLL_SECONDS)
-        raise RunFailedError(f"{execution} was not done after {RUN_SECONDS:.0f} s")
+            pause = max(POLL_SECONDS, RESTS * (time.monotonic() - asked))
+            time.sleep(min(pause, LONGEST_POLL_SECONDS))
+        raise RunFailedError(f"{execution} was not done after {seconds:.0f} s")
 
     def tasks(self, window_start: str) -> dict[str, QueuedTask]:
         """The tasks of one window that stand on the two queues, by id. They are looked at, not received."""
         found = {}
         for queue in ("PointTaskQueueUrl", "CouponTaskQueueUrl"):
-            for body in self._messages(self.deployment.outputs[queue]):
+            for message in self.messages(self.deployment.outputs[queue]):
+                body = json.loads(message["Body"])
                 task = QueuedTask(body["JobName"], body["TaskId"], json.loads(body["Data"]))
                 if task.data["WindowStart"] == window_start:
                     found[task.task_id] = task
         return found
+
+    def messages(self, queue_url: str) -> Iterator[dict[str, Any]]:
+        """All messages of a queue of the embedded AWS, in the order in which they were sent. None is received."""
+        address = urllib.parse.urlsplit(self.deployment.endpoint)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
+        with closing(connection):
+            connection.request("GET", f"/_ministack/sqs/messages?{urllib.parse.urlencode({'QueueUrl': queue_url})}")
+            accounts = json.load(connection.getresponse())["messages"]
+        for regions in accounts.values():
+            for queues in regions.values():
+                for messages in queues.values():
+                    yield from messages
 
     def task_object(self, task: QueuedTask) -> dict[str, Any]:
         """The object that a task points at."""
@@ -223,18 +248,6 @@ class Application:
                     done = progress["Totals"]["Pages"]
                     yield progress
 
-    def _messages(self, queue_url: str) -> Iterator[dict[str, Any]]:
-        """The bodies of all messages of a queue, in the order in which they were sent."""
-        address = urllib.parse.urlsplit(self.deployment.endpoint)
-        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
-        with closing(connection):
-            connection.request("GET", f"/_ministack/sqs/messages?{urllib.parse.urlencode({'QueueUrl': queue_url})}")
-            accounts = json.load(connection.getresponse())["messages"]
-        for regions in accounts.values():
-            for queues in regions.values():
-                for messages in queues.values():
-                    yield from (json.loads(message["Body"]) for message in messages)
-
 
 def exports(deployment: Deployment) -> str:
     """The shell command behind which the AWS command line speaks to the deployment."""
@@ -243,7 +256,7 @@ def exports(deployment: Deployment) -> str:
 
 def failure_text(described: Any, deployment: Deployment) -> str:
     """A failed execution, one line for each fact, and where to look."""
-    detail = _detail(described)
+    detail = detail_of(described)
     facts = {
         "Error": described.get("error", "none"),
         "Message": detail.get("Message", ""),
@@ -274,7 +287,7 @@ def _page(detail: dict[str, Any]) -> str:
     return f"{page} of lane {detail['Lane']} ({detail['Step']})" if "Lane" in detail else page
 
 
-def _detail(described: Any) -> dict[str, Any]:
+def detail_of(described: Any) -> dict[str, Any]:
     """What a failure's cause says: JSON in the `errorMessage` of the function that reported it, or any text."""
     text = described.get("cause", "")
     with suppress(json.JSONDecodeError, KeyError, TypeError):

@@ -2,13 +2,21 @@
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import cycle
 from typing import Any, Final
+
+from functions.domain.window import Window
 
 Item = dict[str, dict[str, Any]]
 """One booking in DynamoDB's typed form, e.g. `{"RecordId": {"S": "R1"}}`."""
 
 HOUR_SIZE: Final = 10_000
+MEMBERS: Final = 3600
+"""The groups of the generated hour come from about so many members."""
+LAST_HOUR: Final = 23
 BAD_EACH: Final = 4
 """How many bookings of the generated hour have each of the faults."""
 
@@ -97,11 +105,11 @@ def generated_hour() -> Sample:
     reward types, types of ids and forms of times are mixed, and a few bookings are bad data.
     """
     source = random.Random(20260918)  # noqa: S311 - samples that are the same every time, not secrets
-    bookings = [_generated(f"B{number:05}", source) for number in range(HOUR_SIZE)]
+    hour = Window.starting("2026-09-18T09:00:00Z")
+    bookings = [_generated(f"B{number:05}", source, hour) for number in range(HOUR_SIZE)]
     waiting = [booking for booking in bookings if booking["RewardStatus"]["S"] == "WaitToReward"]
     spoilt = source.sample(waiting, BAD_EACH * len(_FAULTS))
-    for booking, fault in zip(spoilt, BAD_EACH * _FAULTS, strict=True):
-        booking.update(fault)
+    _spoil(spoilt)
     return Sample(
         title="Generated hour",
         # As task data comes: JSON inside JSON, an offset, seven digits.
@@ -115,6 +123,23 @@ def generated_hour() -> Sample:
     )
 
 
+def any_hour(
+    window: Window, bookings: int, members: int | None = None, bad: int = 0, seed: int = 0
+) -> tuple[Item, ...]:
+    """Bookings of any hour, made as those of the generated one are: the same every time for the same arguments.
+
+    More bookings of the same hour, members and seed begin with the same ones.  The last `bad` of those that wait are
+    bad data.  By default there are about three bookings a member.
+    """
+    members = members or max(1, bookings * MEMBERS // HOUR_SIZE)
+    source = random.Random(f"{seed} {window.start_text} {members}")  # noqa: S311 - as above
+    name = f"S{seed}-{window.start:%Y%m%dT%H}"
+    made = [_generated(f"{name}-{number:07}", source, window, members) for number in range(bookings)]
+    waiting = [booking for booking in made if booking["RewardStatus"]["S"] == "WaitToReward"]
+    _spoil(waiting[max(0, len(waiting) - bad) :])
+    return tuple(made)
+
+
 _FAULTS: Final[tuple[Item, ...]] = (
     {"MemberId": {"NULL": True}},
     {"ShopId": {"S": ""}},
@@ -124,19 +149,25 @@ _FAULTS: Final[tuple[Item, ...]] = (
 )
 
 
-def _generated(record: str, source: random.Random) -> Item:
-    rank = int(3600 * source.random() ** 1.6)  # low ranks come far more often
+def _spoil(bookings: Sequence[Item]) -> None:
+    """Make bad data of these, by one fault after the other."""
+    for booking, fault in zip(bookings, cycle(_FAULTS)):
+        booking.update(fault)
+
+
+def _generated(record: str, source: random.Random, hour: Window, members: int = MEMBERS) -> Item:
+    rank = int(members * source.random() ** 1.6)  # low ranks come far more often
     # Most bookings of a member are made for one and the same time.
     own_time = random.Random(rank)  # noqa: S311 - as above
-    time = _booking_time(source.choices((own_time, source), weights=(3, 1))[0])
+    time = _booking_time(source.choices((own_time, source), weights=(3, 1))[0], hour)
     booking = _booking(
         record,
         (1001 + rank % 7, 200_000 + rank, 3001 + rank % 5),
-        BookingDateUTC="2026-09-18",
+        BookingDateUTC=hour.date,
         BookingTimeUTC=time,
         RewardStatus=source.choices(("WaitToReward", "Rewarded", "Cancelled"), weights=(88, 9, 3))[0],
         RewardType=source.choices(("Point", "ECoupon"), weights=(8, 2))[0],
-        OrderTime=_order_time(source),
+        OrderTime=_order_time(source, hour),
     )
     booking["Amount"] = {"N": f"{source.randint(1, 9999)}.{source.randint(1, 99):02}"}
     if rank % 50 == 0:
@@ -144,23 +175,26 @@ def _generated(record: str, source: random.Random) -> Item:
     return booking
 
 
-def _booking_time(source: random.Random) -> str:
+def _booking_time(source: random.Random, window: Window) -> str:
     minute, second, fraction = source.randrange(60), source.randrange(60), source.randrange(1, 1000)
+    hour = f"{window.start:%H}"
     forms = (
-        ("09:00:00Z", 16),
-        ("10:00:00Z", 6),  # in this window's query and in the next one's
-        (f"09:{minute // 15 * 15:02}:00Z", 12),
-        (f"09:{minute:02}:00Z", 26),
-        (f"09:{minute:02}:{second:02}Z", 37),
-        (f"09:{minute:02}:{second:02}.{fraction:03}Z", 3),
+        (f"{hour}:00:00Z", 16),
+        # In this window's query and in the next one's; midnight is another date's.
+        (f"{hour}:59:59Z" if window.start.hour == LAST_HOUR else f"{window.end:%H}:00:00Z", 6),
+        (f"{hour}:{minute // 15 * 15:02}:00Z", 12),
+        (f"{hour}:{minute:02}:00Z", 26),
+        (f"{hour}:{minute:02}:{second:02}Z", 37),
+        (f"{hour}:{minute:02}:{second:02}.{fraction:03}Z", 3),
     )
     return source.choices([form for form, _ in forms], weights=[weight for _, weight in forms])[0]
 
 
-def _order_time(source: random.Random) -> str:
-    day, hour, minute = source.randint(10, 17), source.randrange(24), source.randrange(60)
+def _order_time(source: random.Random, window: Window) -> str:
+    """A time up to eight days before the window's date."""
+    days, hour, minute = 18 - source.randint(10, 17), source.randrange(24), source.randrange(60)
     end = source.choice(("00Z", "30.6854808+08:00", "59.25-03:30"))
-    return f"2026-09-{day}T{hour:02}:{minute:02}:{end}"
+    return f"{window.start - timedelta(days):%Y-%m-%d}T{hour:02}:{minute:02}:{end}"
 
 
 def _booking(record: str, group: tuple[int, int, int], **texts: str) -> Item:

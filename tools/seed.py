@@ -88,16 +88,17 @@ def put(dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item], partitio
         _write(dynamodb, table, map(partitions.holding, bookings[start : start + BATCH_SIZE]))
 
 
-def put_new(
-    dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item], partitions: Partitions = _UNSHARDED
-) -> None:
+def put_new(dynamodb: DynamoDBClient, table: str, bookings: Sequence[Item], partitions: Partitions = _UNSHARDED) -> int:
     """Write those bookings whose `RecordId` is not there yet; whatever became of the others stays as it is.
+
+    Returns how many were written.
 
     Raises:
         InvalidBookingError: a booking is refused; none is written.
     """
     for booking in bookings:
         check(booking)
+    written = 0
     for booking in bookings:
         with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
             dynamodb.put_item(
@@ -106,6 +107,8 @@ def put_new(
                 ConditionExpression="attribute_not_exists(#key)",
                 ExpressionAttributeNames={"#key": "RecordId"},
             )
+            written += 1
+    return written
 
 
 def _write(dynamodb: DynamoDBClient, table: str, batch: Iterable[Item]) -> None:

@@ -1,11 +1,14 @@
 """One instance for all tests of this folder: an embedded AWS of its own, which enforces every function's rights."""
 
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,12 +17,12 @@ import pytest
 from functions.adapters.ledger_table import approval_key
 from tests.deployed.application import QUEUES, Application, Day, Execution, OnCall
 from tests.deployed.wire import Wire, wait_until
-from tools import approve
 from tools.application import Application as Deployed
 from tools.bundle import build, local_target
 from tools.deployment import Deployment
 from tools.filelock import LockedError, exclusive
 from tools.local import stop, up
+from tools.redos import answer
 from tools.worker import Worker
 from tools.workspace import ROOT, Workspace
 
@@ -31,6 +34,32 @@ COMMAND_SECONDS = 240.0
 
 Make: TypeAlias = Callable[[str], str]
 """Runs a command of the Makefile, and returns what it printed."""
+
+COMMAND = [sys.executable, "-m", "tools.dispatchctl"]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed, as JSON."""
+        return json.loads(self.out)
+
+
+Ctl: TypeAlias = Callable[..., Printed]
+"""Runs a command line of `dispatchctl`."""
+
+
+def environment(directory: Path) -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DISPATCHER_"))}
+    return {**ours, "DISPATCHER_STATE_DIR": str(directory)}
+
 
 Redo: TypeAlias = Callable[..., Execution]
 """Runs the redo of a report that Ann asks for; `by` answers it, and without one nobody is to be asked."""
@@ -69,7 +98,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 @pytest.fixture(scope="session")
 def application(workspace: Workspace) -> Iterator[Application]:
     build(local_target())
-    with _stopped_at_the_end(workspace):
+    with stopped_at_the_end(workspace):
         deployment = up(workspace, enforce_iam=True)
         wire = Wire(deployment.endpoint)
         with wire.serving():
@@ -112,22 +141,43 @@ def make(workspace: Workspace) -> Make:
 
 
 @pytest.fixture
+def ctl(application: Application, workspace: Workspace) -> Ctl:
+    del application  # only that it stands
+
+    def run(line: str, *, directory: Path = workspace.directory, expect: int = 0) -> Printed:
+        done = subprocess.run(  # noqa: S603 -- our own command
+            [*COMMAND, *shlex.split(line)],
+            cwd=ROOT,
+            env=environment(directory),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        printed = Printed(done.returncode, done.stdout, done.stderr)
+        assert printed.code == expect, printed
+        return printed
+
+    return run
+
+
+@pytest.fixture
 def on_call(application: Application) -> Iterator[OnCall]:
     with application.on_call() as on_call:
         yield on_call
 
 
 @pytest.fixture
-def redo(application: Application, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Redo:
-    monkeypatch.setenv("DISPATCHER_STATE_DIR", str(workspace.directory))
-
+def redo(application: Application) -> Redo:
     def run(report: dict[str, Any], *, by: str | None = None, verdict: str = "--approve") -> Execution:
         asked = {"Report": report, "RequestedBy": "Ann", "Reason": "It arrived late."}
         execution = application.start(asked, "Redo")
         if by is not None:
             assert wait_until(lambda: approval_key(execution)["Pk"]["S"] in application.ledger_partitions())
-            monkeypatch.setattr(sys, "argv", ["approve", "--execution", execution, verdict, "--by", by])
-            assert approve.main() == 0
+            dynamodb, stepfunctions = map(application.client, ("dynamodb", "stepfunctions"))
+            ledger, approved = application.outputs["LedgerTableName"], verdict == "--approve"
+            answer(dynamodb, stepfunctions, ledger, execution, approved=approved, by=by)
         return application.end(execution)
 
     return run
@@ -146,7 +196,7 @@ def worker(application: Application) -> Iterator[Worker]:
 
 
 @contextmanager
-def _stopped_at_the_end(workspace: Workspace) -> Iterator[None]:
+def stopped_at_the_end(workspace: Workspace) -> Iterator[None]:
     """Stop the instance behind a block, and also when this process is killed: then the watcher's input ends."""
     command = [sys.executable, "-c", _STOP_WITH_THE_PARENT, str(workspace.directory)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True) as watcher:  # noqa: S603 - our own command

@@ -14,7 +14,6 @@ from benchmarks.scale import (
     Dispatched,
     Hour,
     Measured,
-    Prices,
     Work,
     calls_a_million,
     check,
@@ -121,7 +120,7 @@ def test_calls_and_costs_are_those_of_a_million_bookings() -> None:
     dispatched = Dispatched({Step.MERGE: work}, transitions=40)
     hour = Hour(Path.GROUPED, 100_000, 5)
     assert calls_a_million(hour, dispatched)["PutObject"] == 600
-    prices = Prices(
+    prices = dict[str, float](
         s3_write=1,
         s3_read=0.1,
         sqs_fifo_request=2,

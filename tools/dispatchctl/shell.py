@@ -5,10 +5,12 @@ application from `application_of`, and prints what it found through `show`, as a
 """
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -17,6 +19,7 @@ from rich.console import Console, RenderableType
 from tools.application import Application
 from tools.deployment import STAGE as EMBEDDED
 
+PICTURE_WIDTH: Final = 126
 PIPED_WIDTH: Final = 140
 """Columns of what is written to a file or a pipe, where there is no screen that could be too narrow."""
 
@@ -67,8 +70,14 @@ class Target:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a screen.")]
 
+NAME: Final = "dispatchctl"
+_typed: Final[list[str]] = []
+"""The options before the command, as they were typed; those of the environment hold for the next command too."""
+_recording: Final[list[Console]] = []
+"""What a picture is taken of, where one was asked for."""
+
 app: Final = typer.Typer(
-    name="dispatchctl",
+    name=NAME,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Run the Bookingtime Dispatcher, look at its runs, and mend what went wrong.",
@@ -85,9 +94,25 @@ def options(
     ] = EMBEDDED,
     profile: Annotated[str | None, typer.Option(envvar="AWS_PROFILE", help="The account's profile.")] = None,
     region: Annotated[str | None, typer.Option(envvar="AWS_REGION", help="The account's region.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write the screen as a picture, too.")
+    ] = None,
 ) -> None:
     """Note which application the command speaks to; it is asked for only where the command needs it."""
     context.obj = Target(stage, profile, region)
+    if picture is not None:
+        recording = Console(record=True, width=PICTURE_WIDTH)
+        _recording[:] = [recording]
+        title = f"{NAME} {context.invoked_subcommand}"
+        context.call_on_close(lambda: recording.save_svg(str(picture), title=title))
+    given = {"stage": stage, "profile": profile, "region": region}
+    typed = [name for name in given if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    _typed[:] = [word for name in typed for word in (f"--{name}", str(given[name]))]
+
+
+def command_line(command: str) -> str:
+    """A command as it is to be typed next, e.g. `dispatchctl --stage Sandbox status`: for the same application."""
+    return shlex.join([NAME, *_typed]) + f" {command}"
 
 
 def target_of(context: typer.Context) -> Target:
@@ -110,5 +135,7 @@ def show(data: Any, view: Callable[[], RenderableType], *, as_json: bool) -> Non
 
 
 def screen() -> Console:
-    """Where screens are printed: as wide as the terminal."""
+    """Where screens are printed: as wide as the terminal, or as the picture that is taken."""
+    if _recording:
+        return _recording[0]
     return Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from functions.domain.booking import BadRecord, Booking, is_waiting, read_booking
-from tools.samples import Item, Sample, generated_hour, worked_example
+from functions.domain.window import Window
+from tools.samples import Item, Sample, any_hour, generated_hour, worked_example
 from tools.seed import check
 
 HOUR = generated_hour()
@@ -73,3 +74,33 @@ def test_every_booking_can_be_seeded_and_has_a_key_of_its_own(sample: Sample) ->
         check(booking)
 
     assert len({booking["RecordId"]["S"] for booking in sample.bookings}) == len(sample.bookings)
+
+
+@pytest.mark.parametrize("start", ["2026-09-17T15:00:00Z", "2026-12-31T23:00:00Z", "2027-01-01T00:00:00Z"])
+def test_the_bookings_of_any_hour_are_all_read_by_its_run(start: str) -> None:
+    window = Window.starting(start)
+    bookings = any_hour(window, 500)
+
+    for booking in bookings:
+        check(booking)
+    assert {booking["BookingDateUTC"]["S"] for booking in bookings} == {window.date}
+    assert all(window.low <= _time(booking) <= window.high for booking in bookings)
+    assert len({booking["RecordId"]["S"] for booking in bookings}) == 500
+
+
+def test_any_hour_is_the_same_every_time_and_more_of_it_begins_the_same() -> None:
+    window = Window.starting("2026-09-17T15:00:00Z")
+    hour = any_hour(window, 300, members=50, seed=7)
+
+    assert any_hour(window, 300, members=50, seed=7) == hour
+    assert any_hour(window, 400, members=50, seed=7)[:300] == hour
+    assert any_hour(window, 300, members=50, seed=8) != hour
+    assert any_hour(window.next, 300, members=50, seed=7) != hour
+
+
+def test_any_hour_has_as_many_members_and_bad_records_as_asked_for() -> None:
+    sample = any_hour(Window.starting("2026-09-17T15:00:00Z"), 2_000, members=50, bad=12)
+    readings = [read_booking(booking, ["RecordId"]) for booking in sample if is_waiting(booking)]
+
+    assert sum(isinstance(reading, BadRecord) for reading in readings) == 12
+    assert len({reading.group for reading in readings if isinstance(reading, Booking)}) in range(45, 56)

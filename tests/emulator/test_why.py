@@ -1,16 +1,22 @@
-"""`make find`: what became of a booking, by what a run left in ledger, bucket and queue."""
+"""`dispatchctl why`: what became of a booking, by what a run left in ledger, bucket and queue."""
 
+import io
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from functions.adapters.journal import DynamoJournal
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import LedgerTable
 from functions.adapters.staging import S3Staging
 from functions.adapters.task_data import S3TaskData
 from functions.domain.booking import BadRecord, read_booking
+from functions.domain.errors import InvalidInput
 from functions.domain.lane import FIRST_MERGE
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Path, Progress, Run
@@ -21,13 +27,16 @@ from functions.usecases.ports import Lease
 from tests.emulator.conftest import Bench
 from tools.application import Application
 from tools.deployment import Deployment
+from tools.dispatchctl.why import message_text, next_commands, verdict, view
 from tools.emulator.instance import REGION
-from tools.find import UnknownBookingError, find
 from tools.samples import Item, worked_example
 from tools.seed import Partitions, put
+from tools.why import Cause, State, Story, UnknownBookingError, story_of
 
 _, R1, R2, _, R4, R5, _ = worked_example().bookings
 HOUR = Window.starting("2026-09-17T15:00:00Z")
+LATER = HOUR.end + timedelta(hours=5)
+WIDE = 300
 RUN = Run(
     run_id="20260917T160110Z-run",
     execution_id="20260917T160110Z-run",
@@ -97,8 +106,18 @@ class Site:
             self.ledger.finish_plan(lease, plan)
         return new.task.task_id
 
+    def story(self, *values: str, now: datetime = LATER, also: Sequence[Window] = ()) -> Story:
+        return story_of(self.application, values, now, also)
+
+    def next(self, *values: str) -> list[str]:
+        return [step.command for step in next_commands(self.story(*values))]
+
     def say(self, *values: str) -> str:
-        return "\n".join(find(self.application, values))
+        """The screen, on a terminal that is wide enough for each fact to take one line."""
+        console = Console(file=io.StringIO(), width=WIDE, color_system=None)
+        with console.capture() as capture:
+            console.print(view(self.story(*values)))
+        return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
 def _site(bench: Bench, key: dict[str, str], **settings: str) -> Site:
@@ -141,31 +160,63 @@ def test_a_dispatched_booking_is_found_in_its_task_on_the_queue(site: Site) -> N
     task_id = site.dispatch(R1, R2, page=3, finished=True, sent=True)
 
     assert site.say("R1").splitlines() == [
-        'Booking {"RecordId":"R1"}',
-        '  RewardStatus    "WaitToReward"',
-        '  BookingDateUTC  "2026-09-17"',
-        '  BookingTimeUTC  "15:03:00Z"',
-        "  read by         the hour from 2026-09-17T15:00:00Z",
-        "In a task of run 20260917T160110Z-run, page 3, as it was booked for 2026-09-17T15:03:00Z",
-        f"  task            {task_id}",
-        "  route           Point (RewardPoint)",
-        "  orders          2",
-        f"  object          s3://{site.bucket}/tasks/2026-09-17/15/{task_id[:2]}/{task_id}.json",
-        "  message         on its queue",
+        "Dispatched: it is in a task that was sent.",
+        "",
+        'Booking         {"RecordId":"R1"}',
+        'RewardStatus    "WaitToReward"',
+        'BookingDateUTC  "2026-09-17"',
+        'BookingTimeUTC  "15:03:00Z"',
+        "Read by         the run of 2026-09-17 15:00 to 16:00 UTC",
+        "Looked in       2026-09-17T14, 2026-09-17T15, 2026-09-17T16",
+        "",
+        "In a task by run 20260917T160110Z-run, page 3, as it was booked for 2026-09-17T15:03:00Z",
+        f"Task     {task_id}",
+        "Route    Point (RewardPoint)",
+        "Orders   2",
+        f"Object   s3://{site.bucket}/tasks/2026-09-17/15/{task_id[:2]}/{task_id}.json",
+        "Ledger   plan#2026-09-17T15:00:00Z#20260917T160110Z-run / row#0000#000003",
+        "Message  on its queue",
+        "Grant    not known: this stack has no worker of its own",
     ]
 
 
 @pytest.mark.parametrize(
-    ("finished", "message"),
+    ("finished", "message", "state"),
     [
-        (True, "sent, and no longer on its queue: a consumer has it"),
-        (False, "not known to be sent: the run that goes on with this page sends it"),
+        (True, "sent, and no longer on its queue: a consumer has it", State.SENT),
+        (False, "not known to be sent: the run that goes on with this page sends it", State.IN_DOUBT),
     ],
 )
-def test_a_message_that_is_not_on_its_queue_was_taken_or_not_sent(site: Site, finished: bool, message: str) -> None:  # noqa: FBT001 - a table's column
+def test_a_message_that_is_not_on_its_queue_was_taken_or_not_sent(
+    site: Site,
+    finished: bool,  # noqa: FBT001 - a table's column
+    message: str,
+    state: State,
+) -> None:
     site.dispatch(R5, page=1, finished=finished, sent=False)
 
-    assert site.say("R5").endswith(f"  message         {message}")
+    assert f"Message  {message}" in site.say("R5").splitlines()
+    assert site.story("R5").state is state
+
+
+def test_a_task_in_doubt_names_the_command_that_sends_it(site: Site) -> None:
+    site.dispatch(R5, page=1, finished=False, sent=False)
+
+    assert site.next("R5") == ["dispatchctl resume 2026-09-17T15"]
+
+
+def test_in_an_account_a_message_is_told_by_when_it_was_sent(site: Site) -> None:
+    site.dispatch(R5, page=1, finished=True, sent=True)
+    story = site.story("R5")
+    [task] = story.tasks
+    assert task.finished is not None
+
+    elsewhere = replace(story, tasks=(replace(task, on_queue=None),))
+
+    assert message_text(elsewhere.tasks[0]) == (
+        f"sent by {task.finished:%Y-%m-%d %H:%M:%S} UTC; what became of it, only a consumer knows"
+    )
+    assert elsewhere.state is State.SENT
 
 
 def test_a_booking_that_was_rewarded_since_is_found_in_its_task(site: Site) -> None:
@@ -175,8 +226,8 @@ def test_a_booking_that_was_rewarded_since_is_found_in_its_task(site: Site) -> N
 
     said = site.say("R5")
 
-    assert '  RewardStatus    "Rewarded"' in said
-    assert "In a task of run" in said
+    assert 'RewardStatus    "Rewarded"' in said
+    assert "In a task by run" in said
     assert "Not dispatched" not in said
 
 
@@ -188,21 +239,45 @@ def test_a_booking_that_was_moved_is_told_as_it_was_and_as_it_is(site: Site) -> 
     said = site.say("R5")
 
     assert "as it was booked for 2026-09-17T15:59:00Z" in said
-    assert said.endswith(
-        "Never read: no run has worked on the hour from 2026-09-17T16:00:00Z.\n"
-        'To have it dispatched, start the machine with {"ExecuteTime": "2026-09-17T17:00:00Z"}.'
-    )
+    assert said.startswith("Not dispatched: no run has worked on the hour 2026-09-17 16:00 to 17:00 UTC.")
+    assert site.next("R5") == ["dispatchctl run --hour 2026-09-17T16"]
+
+
+def test_a_booking_that_was_moved_far_away_is_found_in_the_hour_that_is_named(site: Site) -> None:
+    site.dispatch(R5, page=1, finished=True, sent=False)
+    site.put(R5 | {"BookingTimeUTC": {"S": "20:10:00Z"}})
+
+    assert site.story("R5").tasks == ()
+    [task] = site.story("R5", also=[HOUR]).tasks
+    assert task.met.moment == "2026-09-17T15:59:00Z"
+
+
+def test_a_booking_that_was_deleted_is_found_in_the_hour_that_is_named(site: Site) -> None:
+    site.dispatch(R5, page=1, finished=True, sent=False)
+    table = site.application.deployment.outputs["BookingTableName"]
+    site.application.dynamodb.delete_item(TableName=table, Key={"RecordId": {"S": "R5"}})
+
+    with pytest.raises(UnknownBookingError, match="--hour"):
+        site.story("R5")
+    story = site.story("R5", also=[HOUR])
+
+    assert [task.met.moment for task in story.tasks] == ["2026-09-17T15:59:00Z"]
+    assert verdict(story) == "Not dispatched: the table does not hold it any more."
 
 
 def test_a_booking_set_aside_is_found_with_its_reason_and_file(site: Site) -> None:
     bad = [BadRecord("OrderTime: missing", R2), BadRecord("MemberId: empty", R1)]
     S3TaskData(site.application.s3, site.bucket).set_aside(RUN, Progress(page=2), bad)
 
-    assert site.say("R1").splitlines()[-3:] == [
+    said = site.say("R1")
+
+    assert said.splitlines()[-3:] == [
         "Set aside by run 20260917T160110Z-run, page 2, as it was booked for 2026-09-17T15:03:00Z",
-        "  reason          MemberId: empty",
-        f"  file            s3://{site.bucket}/set-aside/2026-09-17/15/20260917T160110Z-run/0000-000002.json",
+        "Reason  MemberId: empty",
+        f"File    s3://{site.bucket}/set-aside/2026-09-17/15/20260917T160110Z-run/0000-000002.json",
     ]
+    assert said.startswith("Not dispatched: it was set aside as bad data.")
+    assert site.next("R1") == ["dispatchctl run --hour 2026-09-17T15"]
 
 
 def test_a_booking_set_aside_in_a_lane_is_found_with_the_lane(site: Site) -> None:
@@ -214,19 +289,29 @@ def test_a_booking_set_aside_in_a_lane_is_found_with_the_lane(site: Site) -> Non
     assert file.endswith("/20260917T160110Z-run/0005-000002.json")
 
 
+def test_a_booking_that_a_run_would_set_aside_is_told_so_before_there_is_one(site: Site) -> None:
+    site.put(R1 | {"MemberId": {"S": ""}})
+
+    assert "Bad data        MemberId: empty: a run sets it aside" in site.say("R1").splitlines()
+
+
 def test_a_booking_of_a_grouped_run_is_staged_until_its_group_is_merged(site: Site) -> None:
     site.stage(R5, page=1, lane=0)
     place = site.stage(R1, R2, page=3, lane=2)
 
     assert site.say("R1").splitlines()[-2:] == [
-        "Staged by run 20260917T160110Z-run, lane 2, page 3, and in no task yet: it is when its group is merged",
-        f"  object          {place}",
+        (
+            "Staged by run 20260917T160110Z-run, lane 2, page 3, as it was booked for 2026-09-17T15:03:00Z,"
+            " and in no task until its group is merged"
+        ),
+        f"Object  {place}",
     ]
+    assert site.story("R1").state is State.STAGED
 
     site.dispatch(R1, R2, page=1, lane=FIRST_MERGE, finished=True, sent=False)
     said = site.say("R1")
 
-    assert "In a task of run 20260917T160110Z-run, lane 2000, page 1, as it was booked for" in said
+    assert "In a task by run 20260917T160110Z-run, lane 2000, page 1, as it was booked for" in said
     assert "Staged" not in said
 
 
@@ -241,7 +326,7 @@ def test_what_a_run_staged_that_came_to_its_end_is_gone_and_no_error(site: Site)
     place = site.stage(R1, page=1, lane=0)
     site.application.s3.delete_object(Bucket=site.bucket, Key=place.removeprefix(f"s3://{site.bucket}/"))
 
-    assert "Not read by run 20260917T160110Z-run" in site.say("R1")
+    assert "it was not read yet by run 20260917T160110Z-run" in site.say("R1")
 
 
 @pytest.mark.parametrize("date_attribute", ["BookingDateUTC", "BookingDateShard"])
@@ -255,24 +340,49 @@ def test_a_booking_of_a_sharded_index_is_found_by_its_date_without_the_shard(ben
     S3TaskData(site.application.s3, site.bucket).set_aside(RUN, Progress(page=1), [BadRecord("why", sharded["R2"])])
     site.stage(sharded["R5"], page=1, lane=1)
 
-    assert f'  {date_attribute:<15} "2026-09-17#5"' in site.say("R1")
-    assert "In a task of run 20260917T160110Z-run, page 1, as it was booked for 2026-09-17T15:03:00Z" in site.say("R1")
-    assert "page 1, as it was booked for 2026-09-17T15:20:00Z\n  reason          why" in site.say("R2")
+    assert f'{date_attribute:<14}  "2026-09-17#5"' in site.say("R1")
+    assert "In a task by run 20260917T160110Z-run, page 1, as it was booked for 2026-09-17T15:03:00Z" in site.say("R1")
+    assert "page 1, as it was booked for 2026-09-17T15:20:00Z\nReason  why" in site.say("R2")
     assert "Staged by run 20260917T160110Z-run, lane 1, page 1" in site.say("R5")
-    assert "Never read" not in site.say("R1") + site.say("R2") + site.say("R5")
+    assert {site.story(record).state for record in ("R1", "R2", "R5")} == {State.SENT, State.SET_ASIDE, State.STAGED}
 
 
 def test_a_booking_that_does_not_wait_is_told_why(site: Site) -> None:
-    assert site.say("R4").endswith('Not dispatched: only the status "WaitToReward" waits for a reward.')
+    said = site.say("R4")
+
+    assert said.startswith('Not dispatched: only the status "WaitToReward" waits for a reward.')
+    assert site.next("R4") == []
 
 
-def test_a_booking_that_came_after_the_hours_run_names_that_run(site: Site) -> None:
+def test_a_booking_whose_hour_has_not_ended_is_told_so(site: Site) -> None:
+    [untouched] = site.story("R1", now=HOUR.end - timedelta(seconds=1)).untouched
+
+    assert (untouched.cause, untouched.window) == (Cause.HOUR_NOT_ENDED, HOUR)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause", "commands"),
+    [
+        (None, Cause.RUN_NOT_ENDED, ["dispatchctl show 20260917T160110Z-run --follow"]),
+        ("Stopped", Cause.RUN_FAILED, ["dispatchctl resume 2026-09-17T15"]),
+        (
+            "Dispatched",
+            Cause.NOT_READ,
+            ["dispatchctl run --hour 2026-09-17T15", "dispatchctl reconcile 2026-09-17T15"],
+        ),
+    ],
+)
+def test_a_booking_that_the_hours_run_has_not_read_names_the_run_and_the_command(
+    site: Site, outcome: str | None, cause: Cause, commands: list[str]
+) -> None:
     site.dispatch(R5, page=1, finished=True, sent=False)
+    if outcome:
+        assert DynamoJournal(site.ledger.table).conclude(RUN.lease_owner, outcome, {})
 
-    assert site.say("R1").splitlines()[-2:] == [
-        "Not read by run 20260917T160110Z-run, the last of the hour from 2026-09-17T15:00:00Z, which has not ended.",
-        'To have it dispatched, start the machine with {"ExecuteTime": "2026-09-17T16:00:00Z"}.',
-    ]
+    [untouched] = site.story("R1").untouched
+
+    assert (untouched.cause, untouched.run_id, untouched.outcome) == (cause, RUN.run_id, outcome)
+    assert site.next("R1") == commands
 
 
 def test_a_booking_on_an_hours_edge_is_found_in_the_task_of_either_hour(site: Site) -> None:
@@ -282,24 +392,52 @@ def test_a_booking_on_an_hours_edge_is_found_in_the_task_of_either_hour(site: Si
 
     said = site.say("R1")
 
-    assert "the hour from 2026-09-17T15:00:00Z and the hour from 2026-09-17T16:00:00Z" in said
-    assert "In a task of run" in said
-    assert "Never read" not in said
+    assert "the run of 2026-09-17 15:00 to 16:00 UTC and the run of 2026-09-17 16:00 to 17:00 UTC" in said
+    assert "In a task by run" in said
+    assert "Not dispatched" not in said
 
 
-def test_a_booking_without_index_keys_is_never_read(site: Site) -> None:
-    site.put({name: value for name, value in R1.items() if name != "BookingTimeUTC"})
+@pytest.mark.parametrize(
+    ("attributes", "detail"),
+    [
+        ({"BookingTimeUTC": None}, "BookingTimeUTC is missing"),
+        ({"BookingDateUTC": {"N": "20260917"}}, "BookingDateUTC is no text"),
+        ({"BookingDateUTC": {"S": "17.09.2026"}}, "BookingDateUTC is no date as the index takes it, YYYY-MM-DD"),
+        ({"BookingDateUTC": {"S": "2026-09-17#3"}}, "BookingDateUTC is no date as the index takes it, YYYY-MM-DD"),
+        ({"BookingTimeUTC": {"S": "24:30:00Z"}}, "BookingTimeUTC lies in no hour of a day"),
+        ({"BookingTimeUTC": {"S": "three"}}, "BookingTimeUTC lies in no hour of a day"),
+    ],
+)
+def test_a_booking_whose_index_keys_have_another_shape_is_never_read(
+    site: Site, attributes: dict[str, Any], detail: str
+) -> None:
+    site.put({name: value for name, value in (R1 | attributes).items() if value is not None})
 
     said = site.say("R1")
 
-    assert "  BookingTimeUTC  missing" in said
-    assert said.endswith("Never read: without a BookingDateUTC and BookingTimeUTC of a real moment, no hour finds it.")
+    assert said.startswith(f"Not dispatched: no hour's run ever reads it, for {detail}.")
+    assert "Read by" not in said
 
 
-@pytest.mark.parametrize(("values", "reason"), [(["R99"], "R99"), (["R1", "more"], "a value for each of RecordId")])
-def test_a_booking_that_the_table_does_not_hold_is_refused(site: Site, values: list[str], reason: str) -> None:
-    with pytest.raises(UnknownBookingError, match=reason):
-        site.say(*values)
+def test_a_time_that_is_none_but_lies_in_an_hours_range_is_read_and_set_aside(site: Site) -> None:
+    site.put(R1 | {"BookingTimeUTC": {"S": "1:30:00Z"}})
+
+    story = site.story("R1")
+
+    assert [hour.start_text for hour in story.hours] == ["2026-09-17T19:00:00Z"]
+    assert story.fault == "BookingTimeUTC: expected HH:MM:SSZ"
+
+
+def test_a_booking_that_the_table_does_not_hold_is_unknown(site: Site) -> None:
+    with pytest.raises(UnknownBookingError, match="R99"):
+        site.say("R99")
+
+
+def test_values_that_are_no_key_of_the_table_are_refused(site: Site, bench: Bench) -> None:
+    with pytest.raises(InvalidInput, match=r"^RECORD: expected a value for each of RecordId$"):
+        site.say("R1", "more")
+    with pytest.raises(InvalidInput, match=r"^RECORD: Number is a number in this table$"):
+        _site(bench, {"Shop": "S", "Number": "N"}).say("a", "b")
 
 
 def test_a_key_of_two_attributes_and_a_number_is_named_by_both_values(bench: Bench) -> None:
@@ -310,5 +448,5 @@ def test_a_key_of_two_attributes_and_a_number_is_named_by_both_values(bench: Ben
 
     said = site.say("a", "7")
 
-    assert said.startswith('Booking {"Number":7,"Shop":"a"}')
-    assert "In a task of run" in said
+    assert 'Booking         {"Number":7,"Shop":"a"}' in said
+    assert "In a task by run" in said

@@ -1,0 +1,158 @@
+"""One screen: what runs, what the last run did, and what waits for somebody."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from functions.domain.window import utc_text
+from tools.dispatchctl.outcome import next_commands, record_json, sentence
+from tools.dispatchctl.shell import AsJson, app, application_of, command_line, screen, show
+from tools.dispatchctl.units import NONE, count_text, seconds_text, some
+from tools.overview import Overview, QueueState, overview
+from tools.runs import RunRecord, hour_of
+
+WIDE: Final = 125
+"""From so many columns on a run takes one line; on a narrower screen it takes two."""
+SHOWN: Final = 3
+"""At most so many that run are told in sentences."""
+SHORTEST: Final = 8
+"""An execution's name is cut to what tells it from the others, but no shorter: that much finds it again."""
+COUNTS: Final = {
+    "Pages": "Pages",
+    "Read": "Evaluated",
+    "Dispatched": "Dispatched",
+    "Before": "AlreadyDispatched",
+    "Aside": "SetAside",
+    "Tasks": "Tasks",
+}
+"""The columns of counts, and their names in an output."""
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    *,
+    last: Annotated[int, typer.Option(min=1, max=1000, help="So many runs at most.")] = 20,
+    hour: Annotated[str | None, typer.Option(metavar="HOUR", help="Only those of this hour.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what the last run did, what is running, and what waits for somebody."""
+    application, now = application_of(context), datetime.now(UTC)
+    window = hour_of(hour) if hour else None
+    found = overview(application, now, last, window)
+    width = screen().width
+    show(overview_json(found), lambda: overview_view(found, wide=width >= WIDE), as_json=as_json)
+
+
+def overview_view(found: Overview, *, wide: bool) -> RenderableType:
+    """The screen."""
+    lines = Table.grid(padding=(0, 2))
+    lines.add_column(style="bold", no_wrap=True)
+    lines.add_column()
+    for name, value in facts(found):
+        lines.add_row(name, Text(value))
+    if not found.runs:
+        return Group(lines, Text(), Text("No run is known."))
+    return Group(lines, Text(), runs_table(found.runs, found.taken_at, wide=wide))
+
+
+def facts(found: Overview) -> Iterator[tuple[str, str]]:
+    """What stands above the runs; what is wrong comes first."""
+    if found.flags.stopped:
+        clear = command_line("stop --clear")
+        yield "STOPPED", f"The kill switch is on: no run goes beyond its page. `{clear}` switches it off."
+    if found.is_late:
+        idle = found.idle_seconds
+        since = "no run was ever started" if idle is None else f"the last run was started {seconds_text(idle)} ago"
+        yield "LATE", f"The schedule starts a run every hour, and {since}."
+    if found.dead_letters:
+        yield "DEAD", f"{some(found.dead_letters, 'message')} could not be dealt with: see the queues."
+    for record in found.runs[:SHOWN]:
+        if record.is_running:
+            yield "Running", sentence(record, found.taken_at)
+    if found.last is not None:
+        yield "Last run", sentence(found.last, found.taken_at)
+        yield from (("Next", f"{step.command}  # {step.why}") for step in next_commands(found.last))
+    size = f", {found.flags.page_size:,} bookings a page" if found.flags.path != "full" else ""
+    yield "Next path", f"{found.flags.path.value}{size} (paging is {'off' if found.flags.path == 'full' else 'on'})"
+    schedule = {True: "every hour", False: "off: runs are started by hand", None: "not known: it cannot be read"}
+    yield "Schedule", schedule[found.scheduled]
+    yield "Queues", "   ".join(map(queue_text, found.queues))
+
+
+def queue_text(queue: QueueState) -> str:
+    """What lies on a queue."""
+    flight = f" + {queue.in_flight:,} at work" if queue.in_flight else ""
+    return f"{queue.name}: {queue.waiting:,}{flight}"
+
+
+def runs_table(records: Sequence[RunRecord], now: datetime, *, wide: bool) -> Table:
+    """The runs, a row each."""
+    names = short_names([record.name for record in records])
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    for title in _paired([("Hour", "Run"), ("Outcome", "Path")], wide=wide):
+        table.add_column(title, no_wrap=True)
+    for title in COUNTS:
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in _paired([("Took", "Started")], wide=wide):
+        table.add_column(title, justify="right", no_wrap=True)
+    for record in records:
+        named = [(record.hour or NONE, names[record.name]), (outcome_text(record), record.path or NONE)]
+        timed = [(seconds_text(record.seconds(now)), started_text(record.started, now))]
+        totals = {} if record.totals is None else record.totals.to_state()
+        counts = [count_text(totals.get(name)) for name in COUNTS.values()]
+        table.add_row(*map(Text, [*_paired(named, wide=wide), *counts, *_paired(timed, wide=wide)]))
+    return table
+
+
+def outcome_text(record: RunRecord) -> str:
+    """How it ended, in a word."""
+    return "running" if record.outcome is None else record.outcome
+
+
+def started_text(started: datetime, now: datetime) -> str:
+    """`16:01:10` of today, else `09-17 16:01`."""
+    return f"{started:%H:%M:%S}" if started.date() == now.date() else f"{started:%m-%d %H:%M}"
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Each name cut to what tells it from the others."""
+    length = SHORTEST
+    while len({name[:length] for name in names}) < len(set(names)):
+        length += 1
+    return {name: name[:length] for name in names}
+
+
+def overview_json(found: Overview) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "TakenAt": utc_text(found.taken_at),
+        "Stopped": found.flags.stopped,
+        "NextPath": found.flags.path.value,
+        "PageSize": found.flags.page_size,
+        "Scheduled": found.scheduled,
+        "SecondsSinceLastRun": found.idle_seconds,
+        "Late": found.is_late,
+        "LastRun": found.last
+        and {**record_json(found.last, found.taken_at), "Says": sentence(found.last, found.taken_at)},
+        "Queues": [
+            {
+                "Name": queue.name,
+                "Messages": queue.waiting,
+                "InFlight": queue.in_flight,
+                "DeadLetters": queue.dead_letters,
+            }
+            for queue in found.queues
+        ],
+        "Runs": [record_json(record, found.taken_at) for record in found.runs],
+    }
+
+
+def _paired(pairs: Iterable[tuple[str, str]], *, wide: bool) -> list[str]:
+    """Two cells each on a wide screen, else one of two lines."""
+    return [cell for pair in pairs for cell in (pair if wide else ["\n".join(pair)])]
