@@ -34,7 +34,7 @@ find: $(PACKAGES) ## say what became of one booking: make find RECORD=B00042
 
 test: check setup ## run everything that CI runs
 	@$(BIN)/pytest --quiet -n 2 tests/contract tests/machine
-	@$(BIN)/pytest --quiet tests/infra tests/emulator tests/crash
+	@$(BIN)/pytest --quiet tests/infra tests/emulator tests/browser tests/crash
 	@$(BIN)/pytest --quiet tests/deployed
 
 check: $(PACKAGES) ## lint, check the types and run the fast tests

@@ -27,7 +27,7 @@ from benchmarks.memory import MB, RESULTS, fresh_process
 from benchmarks.stored_hour import LAYOUT
 from functions.domain.lane import Step
 from functions.domain.run import Path, Progress
-from tools.prices import read_prices
+from tools.cost.prices import read_prices
 
 SIDE_BY_SIDE: Final = 2
 MILLION: Final = 1_000_000
@@ -356,7 +356,7 @@ def main() -> int:
     begun = time.monotonic()
     measured = measure_all()
     print(f"\nPeak RSS in MB (10^6 bytes), page size 1,000, groups of {LARGE.group_size}\n\n{memory_table(measured)}")
-    print(f"\nCalls, and what they cost in US dollars (tools/prices.json)\n\n{cost_table(measured)}\n")
+    print(f"\nCalls, and what they cost in US dollars (tools/cost/prices.json)\n\n{cost_table(measured)}\n")
     told = figures(measured)
     RESULTS.mkdir(exist_ok=True)
     content = {"prices": list_prices(), "figures": told}

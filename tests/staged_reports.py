@@ -10,9 +10,9 @@ from functions.domain.plan import Plan
 from functions.domain.run import Counts
 from functions.domain.task import Task
 from functions.domain.window import Window
-from tools.history import Fault
-from tools.run_report import Memory, Places, Reconciled, RunReport, cost_of, counted, pages_over_time, tasks_of
-from tools.runs import PageRecord, RunRecord
+from tools.report.figures import Memory, Places, Reconciled, RunReport, cost_of, counted, pages_over_time, tasks_of
+from tools.runs.history import Fault
+from tools.runs.records import PageRecord, RunRecord
 
 WINDOW: Final = Window.starting("2026-09-17T15:00:00Z")
 BEGAN: Final = datetime(2026, 9, 17, 16, 1, tzinfo=UTC)

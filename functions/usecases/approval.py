@@ -48,7 +48,7 @@ def ask_for_approval(  # noqa: PLR0913 -- what a person is told, by name
                 f"Records, for example: {', '.join(count['Samples'])}",
                 "",
                 "Answer within a day, as somebody else than the requester:",
-                f"python -m tools.approve --execution {execution} --approve|--reject --by NAME",
+                f"dispatchctl --stage STAGE approve {execution} --by NAME    (--reject refuses it)",
                 f"Task token: {token}",
             ]
         ),

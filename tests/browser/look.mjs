@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { emulate, launch } from "../../tools/browser.mjs";
+import { emulate, launch } from "../../tools/report/browser.mjs";
 
 const VIEWS = [
   { name: "phone", width: 360, height: 740, scheme: "light" },

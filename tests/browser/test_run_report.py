@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 
 from tests.staged_reports import REPORTS
-from tools.run_report import MAX_BARS
-from tools.run_report_html import page
+from tools.report.figures import MAX_BARS
+from tools.report.page import page
 
 LOOK_SECONDS: Final = 240.0
 """The longest that the browser may take for all reports.  Twenty are usual, of which five unpack it."""

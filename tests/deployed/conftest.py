@@ -22,7 +22,7 @@ from tools.bundle import build, local_target
 from tools.deployment import Deployment
 from tools.filelock import LockedError, exclusive
 from tools.local import stop, up
-from tools.redos import answer
+from tools.runs.redos import answer
 from tools.worker import Worker
 from tools.workspace import ROOT, Workspace
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.deployed.application import Application, Day, forbid_uploads_of
 from tools.dispatchctl import report as _report  # noqa: F401 -- its import adds its commands
 from tools.dispatchctl.shell import app
-from tools.runs import UnknownRunError
+from tools.runs.records import UnknownRunError
 from tools.workspace import Workspace
 
 Report: TypeAlias = Callable[..., Result]

@@ -11,7 +11,7 @@ from functions.adapters.ledger_table import approval_key
 from tests.deployed.application import Application, Day, Execution, OnCall, everywhere
 from tests.deployed.conftest import Redo
 from tests.deployed.wire import wait_until
-from tools.approve import NOT_WAITING, NotWaitingError, answer
+from tools.runs.redos import NOT_WAITING, NotWaitingError, answer
 
 
 @pytest.fixture

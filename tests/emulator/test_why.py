@@ -29,9 +29,9 @@ from tools.application import Application
 from tools.deployment import Deployment
 from tools.dispatchctl.why import message_text, next_commands, verdict, view
 from tools.emulator.instance import REGION
+from tools.runs.why import Cause, State, Story, UnknownBookingError, story_of
 from tools.samples import Item, worked_example
 from tools.seed import Partitions, put
-from tools.why import Cause, State, Story, UnknownBookingError, story_of
 
 _, R1, R2, _, R4, R5, _ = worked_example().bookings
 HOUR = Window.starting("2026-09-17T15:00:00Z")

@@ -7,7 +7,8 @@ from infra.lambda_function import LOG_RETENTION
 from infra.monitoring import COUNTED
 from infra.stage import LEAST_TASK_EXPIRY_DAYS
 from tests.infra.template import StackTemplate
-from tools import cost, usage
+from tools.cost import bill as cost
+from tools.cost import usage
 
 
 def test_functions_have_the_memory_that_is_paid_for() -> None:
@@ -21,7 +22,7 @@ def test_the_alarms_and_dashboards_that_are_paid_for_are_all_there_are(productio
 
 
 def test_every_metric_that_an_alarm_watches_is_paid_for() -> None:
-    assert COUNTED.keys() <= {*Counts().to_state(), "Retries", *Difference}
+    assert COUNTED.keys() <= {*Counts().to_state(), "Retries", "RunSeconds", "RedoFailed", *Difference}
 
 
 def test_logs_and_task_objects_are_kept_as_long_as_is_paid_for() -> None:

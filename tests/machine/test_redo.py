@@ -22,8 +22,8 @@ from tests.machine.walk import (
     group_of,
     worked_example,
 )
-from tools import approve as tool
-from tools.approve import NotWaitingError
+from tools.runs import redos as tool
+from tools.runs.redos import NotWaitingError
 
 TIME: Final = {"ExecuteTime": "2026-09-17T16:01:10Z"}
 PAGED: Final = {**TIME, "PaginationEnabled": True, "PageSize": 2}

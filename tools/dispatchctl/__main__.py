@@ -24,7 +24,7 @@ from tools.dispatchctl import why as _why  # noqa: F401 -- its import adds its c
 from tools.dispatchctl.shell import CommandError, ExitCode, app
 from tools.emulator.instance import EmulatorError
 from tools.filelock import LockedError
-from tools.runs import UnknownRunError
+from tools.runs.records import UnknownRunError
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from functions.usecases.approval import Answer
 from functions.usecases.window_input import validated
 from tools.dispatchctl.redo import question_view
 from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of, screen
-from tools.machines import Machine, execution_arn
-from tools.redos import NotWaitingError, answer, question_of
+from tools.runs.machines import Machine, execution_arn
+from tools.runs.redos import NotWaitingError, answer, question_of
 
 
 @app.command()

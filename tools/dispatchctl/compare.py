@@ -18,9 +18,9 @@ from tools.dispatchctl.outcome import Next, hours_text, where
 from tools.dispatchctl.reconcile import moment_of, sample_text
 from tools.dispatchctl.shell import AsJson, ExitCode, app, application_of, show
 from tools.dispatchctl.units import NONE, count_text, seconds_text, some
-from tools.machines import Machine
-from tools.reports import Place, read_report
-from tools.runs import hour_of, hour_text
+from tools.runs.machines import Machine
+from tools.runs.records import hour_of, hour_text
+from tools.runs.reports import Place, read_report
 
 PATHS: Final = ("Full", "Paged", "Grouped")
 FIGURES: Final = {

@@ -15,7 +15,7 @@ from rich.text import Text
 from functions.domain.errors import InvalidInput
 from functions.domain.flags import MAX_PAGE_SIZE
 from functions.domain.run import Path
-from tools.cost import (
+from tools.cost.bill import (
     FULL_BOOKINGS,
     FULL_RECORD_BYTES,
     PARAMETER_READS_A_SECOND,
@@ -30,11 +30,11 @@ from tools.cost import (
     per_record,
     savings,
 )
+from tools.cost.prices import LISTED, Prices, read_prices
 from tools.dispatchctl.outcome import record_json, sentence
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, show, target_of
 from tools.dispatchctl.units import NONE
-from tools.prices import LISTED, Prices, read_prices
-from tools.runs import RunRecord, find_run
+from tools.runs.records import RunRecord, find_run
 
 PATHS: Final = (Path.FULL, Path.PAGED, Path.GROUPED)
 MOST_BOOKINGS: Final = 1_000_000_000
@@ -87,7 +87,7 @@ def cost(  # noqa: PLR0913 -- a command's options are its arguments
     hours_per_month: Annotated[float, typer.Option(min=1, max=MOST_HOURS, help="Such hours in a month.")] = 730,
     task_days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="So long task objects are kept.")] = 365,
     prices: Annotated[
-        FilePath, typer.Option(show_default="tools/prices.json", help="Another price list, of the same form.")
+        FilePath, typer.Option(show_default="tools/cost/prices.json", help="Another price list, of the same form.")
     ] = LISTED,
     as_json: AsJson = False,
 ) -> None:

@@ -13,7 +13,7 @@ from functions.usecases.window_input import check_closed
 from tools.application import Application
 from tools.dispatchctl.outcome import ADVICE, Next, where
 from tools.dispatchctl.shell import CommandError, ExitCode
-from tools.machines import Ended, Machine, follow, start
+from tools.runs.machines import Ended, Machine, follow, start
 
 
 def started(application: Application, machine: Machine, window: Window, given: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from functions.domain.window import Window, utc_text
 from tools.application import Application
 from tools.dispatchctl.shell import command_line
 from tools.dispatchctl.units import NONE, count_text, moment_text, seconds_text, some
-from tools.runs import ALREADY_RUNNING, STOPPED, RunRecord
+from tools.runs.records import ALREADY_RUNNING, STOPPED, RunRecord
 
 _CONSOLES: Final = {"aws": "aws.amazon.com", "aws-cn": "amazonaws.cn", "aws-us-gov": "amazonaws-us-gov.com"}
 """The console's domain in each partition."""

@@ -21,9 +21,9 @@ from tools.dispatchctl.outcome import Next, hours_text, where
 from tools.dispatchctl.run import chosen_hours
 from tools.dispatchctl.shell import AsJson, ExitCode, app, application_of, show
 from tools.dispatchctl.units import count_text, seconds_text, some
-from tools.machines import Machine
-from tools.reports import Place, read_report
-from tools.runs import hour_text
+from tools.runs.machines import Machine
+from tools.runs.records import hour_text
+from tools.runs.reports import Place, read_report
 
 MEANINGS: Final = {
     Difference.MISSING_IN_LEDGER: "wait, can be dispatched, and were not",

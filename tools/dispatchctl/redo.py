@@ -17,10 +17,10 @@ from tools.dispatchctl.machines import facts_grid, waited
 from tools.dispatchctl.outcome import Next, hours_text, where
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, screen, show, target_of
 from tools.dispatchctl.units import count_text, seconds_text, some
-from tools.machines import Ended, Machine, start
-from tools.redos import Question, question_of
-from tools.reports import Place, UnknownReportError, newest_with_missing, place_of, read_report
-from tools.runs import hour_of
+from tools.runs.machines import Ended, Machine, start
+from tools.runs.records import hour_of
+from tools.runs.redos import Question, question_of
+from tools.runs.reports import Place, UnknownReportError, newest_with_missing, place_of, read_report
 
 REDONE: Final = "Redone"
 

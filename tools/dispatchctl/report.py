@@ -8,9 +8,9 @@ import typer
 from rich.text import Text
 
 from tools.dispatchctl.shell import AsJson, CommandError, app, application_of, show
-from tools.run_report import gather, to_json
-from tools.run_report_html import page, verdict
-from tools.runs import RunRecord, find_run
+from tools.report.figures import gather, to_json
+from tools.report.page import page, verdict
+from tools.runs.records import RunRecord, find_run
 
 
 @app.command()

@@ -20,7 +20,7 @@ from tools.application import Application
 from tools.dispatchctl.outcome import failure_view, next_commands, record_json, run_view
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, command_line, show
 from tools.dispatchctl.units import count_text, seconds_text
-from tools.runs import (
+from tools.runs.records import (
     DISPATCHED,
     STOPPED,
     RunRecord,

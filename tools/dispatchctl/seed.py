@@ -12,7 +12,7 @@ from tools.deployment import STACK
 from tools.dispatchctl.outcome import hours_text
 from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of, command_line, target_of
 from tools.dispatchctl.units import some
-from tools.runs import hour_of, hour_text, last_closed_hour
+from tools.runs.records import hour_of, hour_text, last_closed_hour
 from tools.samples import any_hour
 from tools.seed import put_new
 

@@ -22,8 +22,8 @@ from tools.dispatchctl.outcome import record_json, run_view
 from tools.dispatchctl.run import watch
 from tools.dispatchctl.shell import AsJson, app, application_of, screen
 from tools.dispatchctl.units import count_text, moment_text, seconds_text
-from tools.history import Fault
-from tools.runs import PageRecord, RunRecord, faults_of, find_run, pages_of
+from tools.runs.history import Fault
+from tools.runs.records import PageRecord, RunRecord, faults_of, find_run, pages_of
 
 ENDS: Final = 20
 """So many of the first and of the last pages are shown."""

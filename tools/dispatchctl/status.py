@@ -13,8 +13,8 @@ from functions.domain.window import utc_text
 from tools.dispatchctl.outcome import next_commands, record_json, sentence
 from tools.dispatchctl.shell import AsJson, app, application_of, command_line, screen, show
 from tools.dispatchctl.units import NONE, count_text, seconds_text, some
-from tools.overview import Overview, QueueState, overview
-from tools.runs import RunRecord, hour_of
+from tools.runs.overview import Overview, QueueState, overview
+from tools.runs.records import RunRecord, hour_of
 
 WIDE: Final = 125
 """From so many columns on a run takes one line; on a narrower screen it takes two."""

@@ -8,7 +8,7 @@ from tools.application import Application
 from tools.dispatchctl.outcome import hours_text
 from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of, command_line
 from tools.dispatchctl.units import some
-from tools.runs import find_run, running
+from tools.runs.records import find_run, running
 
 ABORTING: Final = """\
 Ending one execution cuts it off wherever it is, also in the middle of a page:

@@ -13,8 +13,8 @@ from tools.dispatchctl.machines import facts_grid
 from tools.dispatchctl.outcome import Next, hours_text
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, show
 from tools.dispatchctl.units import moment_text
-from tools.runs import hour_of, hour_text
-from tools.why import (
+from tools.runs.records import hour_of, hour_text
+from tools.runs.why import (
     Cause,
     Grant,
     InTask,

@@ -36,7 +36,7 @@ def functions(it: Examination) -> Seen:
     Group.FUNCTIONS,
     "function-concurrency",
     "Remove the function's reserved concurrency, or raise it: what it throttles is tried again and then fails the run.",
-    "docs/scale.md#limits",
+    "docs/limits.md#bounds-of-each-part",
 )
 def function_concurrency(it: Examination) -> Seen:
     """No function is switched off or throttled by a reserve."""

@@ -27,7 +27,7 @@ def queue_settings(it: Examination) -> Seen:
     "queue-throughput",
     "Set DeduplicationScope to messageGroup and FifoThroughputLimit to perMessageGroupId: without them a FIFO queue "
     "takes 300 requests a second.",
-    "docs/scale.md#limits",
+    "docs/limits.md#bounds-of-each-part",
 )
 def queue_throughput(it: Examination) -> Seen:
     """The task queues are in high-throughput mode."""

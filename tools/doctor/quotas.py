@@ -14,7 +14,7 @@ PARAMETER_READS: Final = 40
     Group.QUOTAS,
     "lambda-concurrency",
     "Ask for a higher quota of concurrent executions (Service Quotas, AWS Lambda), or lower laneConcurrency.",
-    "docs/scale.md#limits",
+    "docs/limits.md#bounds-of-each-part",
 )
 def lambda_concurrency(it: Examination) -> Seen:
     """The account runs as many functions at once as the lanes and the worker ask for."""
@@ -28,7 +28,7 @@ def lambda_concurrency(it: Examination) -> Seen:
     Group.QUOTAS,
     "parameter-throughput",
     "Switch on the Parameter Store's higher throughput, which is paid for, or lower laneConcurrency.",
-    "docs/scale.md#limits",
+    "docs/limits.md#bounds-of-each-part",
 )
 def parameter_throughput(it: Examination) -> Seen:
     """The kill switch can be read before each page of all lanes."""
@@ -44,7 +44,7 @@ def parameter_throughput(it: Examination) -> Seen:
     Group.QUOTAS,
     "execution-starts",
     "Ask for a higher quota (Service Quotas, AWS Step Functions), or use fewer slices.",
-    "docs/scale.md#limits",
+    "docs/limits.md#bounds-of-each-part",
 )
 def execution_starts(it: Examination) -> Seen:
     """As many executions can be started at once as a run has lanes side by side."""

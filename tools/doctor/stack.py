@@ -186,7 +186,7 @@ def bucket_versioning(it: Examination) -> Seen:
     Group.STACK,
     "log-retention",
     "Set the log groups' retention back: without one, logs are kept and paid for without end.",
-    "docs/scale.md#limits",
+    "docs/limits.md#bounds-of-each-part",
 )
 def log_retention(it: Examination) -> Seen:
     """Logs are kept as long as the stack says."""

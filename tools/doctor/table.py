@@ -54,7 +54,7 @@ def table_keys(it: Examination) -> Seen:
     Group.TABLE,
     "table-throughput",
     "Give the index more read units, or make the table on demand: a throttled page is tried again, and late.",
-    "docs/scale.md#limits",
+    "docs/limits.md#bounds-of-each-part",
 )
 def table_throughput(it: Examination) -> Seen:
     """The index has the read units of one page a second."""

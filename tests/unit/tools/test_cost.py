@@ -9,7 +9,7 @@ import pytest
 from functions.domain.errors import InvalidInput
 from functions.domain.reconcile import Difference
 from functions.domain.run import Counts, Path
-from tools.cost import (
+from tools.cost.bill import (
     METRICS,
     SERVICES,
     Bill,
@@ -20,7 +20,7 @@ from tools.cost import (
     per_record,
     savings,
 )
-from tools.prices import read_prices
+from tools.cost.prices import read_prices
 
 PRICES = read_prices()
 MONTH = 12 / 365
@@ -51,7 +51,7 @@ def test_an_hour_of_1500_bookings_costs_what_its_calls_cost_by_hand() -> None:
     # Page loop, run, reconcile with its 4 pieces.
     assert found["Step Functions"].hour == pytest.approx((2 * 2 + 7 + 4 + 2 * 4) * 0.025 / 1000)
     assert found["Parameter Store"].hour == 0
-    assert found["CloudWatch alarms"].month == pytest.approx(METRICS * 0.30 + 16 * 0.10)
+    assert found["CloudWatch alarms"].month == pytest.approx(METRICS * 0.30 + 23 * 0.10 + 3.00)
     assert found["EventBridge"].hour == pytest.approx(2 * 1.00 / 1e6)
     # Calls: 2 pages, 3 of the run, 6 of the reconcile.
     busy = (1500 * 72e-6 + 300 * 722e-6) * 1769 / 1024 + 2 * 0.2 / 2 + 0.2
@@ -80,7 +80,7 @@ def test_alarms_cost_the_same_however_many_hours_a_month_has() -> None:
 
 
 def test_every_metric_is_counted_once() -> None:
-    names = {*Counts().to_state(), "Retries", *Difference}
+    names = {*Counts().to_state(), "Retries", "RunSeconds", "RedoFailed", *Difference}
 
     assert len(names) == METRICS
 

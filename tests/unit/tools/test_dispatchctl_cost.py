@@ -14,11 +14,11 @@ from functions.domain.errors import InvalidInput
 from functions.domain.run import Counts
 from functions.domain.window import Window
 from tools.application import Application
+from tools.cost.prices import LISTED
 from tools.deployment import Deployment
 from tools.dispatchctl import cost as command
 from tools.dispatchctl.shell import CommandError, ExitCode, app
-from tools.prices import LISTED
-from tools.runs import RunRecord
+from tools.runs.records import RunRecord
 
 ROOT = FilePath(__file__).resolve().parents[3]
 NO_REGION = {"AWS_REGION": None, "COLUMNS": None}

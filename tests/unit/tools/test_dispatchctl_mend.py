@@ -26,10 +26,10 @@ from tools.dispatchctl import approve as _approve  # noqa: F401 -- its import ad
 from tools.dispatchctl import compare, reconcile, redo, why
 from tools.dispatchctl import machines as waiting
 from tools.dispatchctl.shell import CommandError, ExitCode, Target, app
-from tools.machines import Ended
-from tools.redos import Question, question_of
-from tools.reports import Place, UnknownReportError, newest_with_missing, place_of
-from tools.why import Cause, DeadLetter, Grant, InTask, Met, SetAside, State, Story, Untouched
+from tools.runs.machines import Ended
+from tools.runs.redos import Question, question_of
+from tools.runs.reports import Place, UnknownReportError, newest_with_missing, place_of
+from tools.runs.why import Cause, DeadLetter, Grant, InTask, Met, SetAside, State, Story, Untouched
 
 NARROW = 100
 WINDOW = Window.starting("2026-09-17T15:00:00Z")

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.scale import PRICES, list_prices
 from functions.domain.errors import InvalidInput
-from tools.prices import LISTED, NAMES, read_prices
+from tools.cost.prices import LISTED, NAMES, read_prices
 
 SCALE = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "scale.json"
 

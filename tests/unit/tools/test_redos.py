@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from tools.redos import NotWaitingError, answer
+from tools.runs.redos import NotWaitingError, answer
 
 EXECUTION: Final = "arn:aws:states:eu-west-1:123456789012:execution:redo:one"
 

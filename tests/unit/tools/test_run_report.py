@@ -32,9 +32,9 @@ from tests.staged_reports import (
     three_pages,
     three_thousand_pages,
 )
-from tools.charts import compact, nice_ceiling
 from tools.dispatchctl.report import file_name
-from tools.run_report import (
+from tools.report.charts import compact, nice_ceiling
+from tools.report.figures import (
     FILES_NAMED,
     MAX_BARS,
     Memory,
@@ -48,7 +48,7 @@ from tools.run_report import (
     tasks_of,
     to_json,
 )
-from tools.run_report_html import DIFFERENCES, page, verdict
+from tools.report.page import DIFFERENCES, page, verdict
 from tools.workspace import ROOT
 
 each_report = pytest.mark.parametrize("make", list(REPORTS.values()), ids=list(REPORTS))

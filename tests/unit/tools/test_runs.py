@@ -11,8 +11,8 @@ from functions.domain.lane import LAYOUT
 from functions.domain.run import Counts
 from functions.domain.window import Window
 from tests.unit.tools.staged_runs import EXECUTIONS, ONE_PAGE, WINDOW, Staged, Tape, progress, summary, token, totals
-from tools.history import visits
-from tools.runs import (
+from tools.runs.history import visits
+from tools.runs.records import (
     PlanReader,
     UnknownRunError,
     counts_before,

@@ -33,9 +33,9 @@ from tools.dispatchctl.shell import CommandError, app, command_line
 from tools.dispatchctl.show import ENDS, SLOWEST, Digest, faults_view, json_texts, pages_view, token_text
 from tools.dispatchctl.status import WIDE, facts, overview_json, overview_view, short_names
 from tools.dispatchctl.units import seconds_text
-from tools.history import Fault
-from tools.overview import Flags, Overview, QueueState, overview
-from tools.runs import PageRecord, RunRecord
+from tools.runs.history import Fault
+from tools.runs.overview import Flags, Overview, QueueState, overview
+from tools.runs.records import PageRecord, RunRecord
 
 NOW = START + timedelta(minutes=5)
 RUN_ID = "20260917T160110Z-9f1e7431-19d6-4c0e-b0eb-5018e343e0d8"
@@ -562,8 +562,8 @@ def test_the_overview_reads_the_parameters_as_a_run_does(values: dict[str, str],
 def test_the_last_run_is_none_that_only_looked_or_found_another_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     dry = replace(DONE, dry_run=True, outcome="DryRun")
     ended, begun = replace(DONE, run_id="ended"), replace(RUNNING, run_id="begun", started=START + timedelta(minutes=1))
-    monkeypatch.setattr("tools.overview.recent", lambda *_: [dry, HELD, begun, ended, DONE])
-    monkeypatch.setattr("tools.overview.running", lambda _: [begun])
+    monkeypatch.setattr("tools.runs.overview.recent", lambda *_: [dry, HELD, begun, ended, DONE])
+    monkeypatch.setattr("tools.runs.overview.running", lambda _: [begun])
 
     found = overview(Account({}).application, NOW, 3)
 
@@ -573,8 +573,8 @@ def test_the_last_run_is_none_that_only_looked_or_found_another_at_work(monkeypa
 
 def test_the_runs_of_the_overview_begin_with_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
     old = replace(RUNNING, execution=f"{EXECUTIONS}:redriven")
-    monkeypatch.setattr("tools.overview.recent", lambda *_: [DONE])
-    monkeypatch.setattr("tools.overview.running", lambda _: [old])
+    monkeypatch.setattr("tools.runs.overview.recent", lambda *_: [DONE])
+    monkeypatch.setattr("tools.runs.overview.running", lambda _: [old])
 
     assert overview(Account({}).application, NOW, 20).runs == [old, DONE]
 

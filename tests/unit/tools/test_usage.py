@@ -10,9 +10,9 @@ import pytest
 
 from functions.adapters import ledger, ledger_table
 from functions.domain.run import Path
-from tools import usage
-from tools.prices import read_prices
-from tools.usage import Hour, Usage, dispatching, pages_of, reconciling, run_of
+from tools.cost import usage
+from tools.cost.prices import read_prices
+from tools.cost.usage import Hour, Usage, dispatching, pages_of, reconciling, run_of
 
 ROOT = FilePath(__file__).resolve().parents[3]
 MILLION = 1_000_000

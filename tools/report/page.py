@@ -10,13 +10,13 @@ from functions.domain.booking import Route
 from functions.domain.reconcile import Difference
 from functions.domain.run import Counts, Path
 from functions.domain.task import JOB_NAMES
-from tools.charts import LABELLED, Charts, Column, Part, Row, Tick, compact
 from tools.dispatchctl.outcome import ADVICE, next_commands
 from tools.dispatchctl.units import moment_text, seconds_text, some
-from tools.markup import Markup, element, join
-from tools.run_report import Bar, Memory, Pages, RunReport, SizeClass
+from tools.report.charts import LABELLED, Charts, Column, Part, Row, Tick, compact
+from tools.report.figures import Bar, Memory, Pages, RunReport, SizeClass
+from tools.report.markup import Markup, element, join
 
-STYLE: Final = File(__file__).with_name("run_report.css")
+STYLE: Final = File(__file__).with_name("page.css")
 CHUNK: Final = "chunk"
 """What a page is called on the full path, where a chunk is what is planned and sent together."""
 CENT: Final = 0.01

@@ -1,4 +1,4 @@
-"""Make the README's pictures of a run report anew: `python -m tools.run_report_picture`, after `make run`.
+"""Make the README's pictures of a run report anew: `python -m tools.report.picture`, after `make run`.
 
 They show the generated hour as it was dispatched here.  Its counts are always the same, its times are those measured.
 """
@@ -17,9 +17,9 @@ from functions.adapters.journal import runs_of
 from functions.domain.window import Window
 from tools.application import Application, NotDeployedError
 from tools.command import leave
-from tools.run_report import gather
-from tools.run_report_html import page
-from tools.runs import find_run, ledger_table
+from tools.report.figures import gather
+from tools.report.page import page
+from tools.runs.records import find_run, ledger_table
 from tools.samples import generated_hour
 from tools.workspace import ROOT
 

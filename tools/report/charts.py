@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from tools.markup import Markup, element, join
+from tools.report.markup import Markup, element, join
 
 HEIGHT: Final = 120
 """Of the area that columns stand in."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tools.application import Application, RunFailedError, detail_of
-from tools.runs import RUNNING, SUCCEEDED
+from tools.runs.records import RUNNING, SUCCEEDED
 
 LONGEST_SECONDS: Final = 108_000.0
 """A redo waits for a day to be approved, and no machine lets an execution run for longer."""

@@ -38,7 +38,7 @@ from functions.domain.window import HOUR, Window, utc_text
 from functions.usecases.plan_run import RunInput
 from functions.usecases.window_input import validated
 from tools.application import Application, RunFailedError, detail_of
-from tools.history import PAGE_STATES, Fault, Visit, newest_totals, visits
+from tools.runs.history import PAGE_STATES, Fault, Visit, newest_totals, visits
 
 RUNNING: Final = "RUNNING"
 SUCCEEDED: Final = "SUCCEEDED"

@@ -11,7 +11,7 @@ from functions.domain.flags import groups_by_window, is_clear_true, page_size_of
 from functions.domain.run import Path
 from functions.domain.window import Window
 from tools.application import Application
-from tools.runs import ALREADY_RUNNING, RunRecord, of_hour, recent, running
+from tools.runs.records import ALREADY_RUNNING, RunRecord, of_hour, recent, running
 
 LATE_SECONDS: Final = 2 * 3600
 """So long after the last run's start an hourly schedule has missed a run."""

@@ -26,12 +26,12 @@ from functions.domain.run import Counts, Path
 from functions.domain.window import Window, utc_text
 from functions.usecases.ports import PlansOf
 from tools.application import Application
-from tools.cost import Terms, bill_of, hour_of_run, savings
+from tools.cost.bill import Terms, bill_of, hour_of_run, savings
+from tools.cost.prices import read_prices
 from tools.dispatchctl.outcome import record_json, where
-from tools.history import Fault, visits
-from tools.prices import read_prices
-from tools.reports import read_report, reconciles_of
-from tools.runs import PageRecord, RunRecord, faults_of, ledger_table, pages_of
+from tools.runs.history import Fault, visits
+from tools.runs.records import PageRecord, RunRecord, faults_of, ledger_table, pages_of
+from tools.runs.reports import read_report, reconciles_of
 
 MAX_BARS: Final = 120
 """More would be thinner than two pixels of a phone's screen."""

@@ -32,7 +32,7 @@ from functions.domain.window import HOUR, Window
 from functions.usecases.ports import Span
 from functions.worker.task import Order
 from tools.application import Application
-from tools.runs import DISPATCHED, ledger_table
+from tools.runs.records import DISPATCHED, ledger_table
 from tools.samples import Item
 
 DEAD_LETTER_QUEUES: Final = ("PointTaskDeadLetterQueueUrl", "CouponTaskDeadLetterQueueUrl")

@@ -1,6 +1,6 @@
 """What an hour and a month cost, by service: of a forecast or of a run, on each path.
 
-`tools.usage` counts what is used, `tools.prices` says what that costs; here one is multiplied with the other.
+`tools.cost.usage` counts what is used, `tools.cost.prices` says what that costs; here one is multiplied with the other.
 """
 
 import math
@@ -12,8 +12,8 @@ from functions.domain.errors import InvalidInput
 from functions.domain.flags import MAX_PAGE_SIZE
 from functions.domain.reconcile import Difference
 from functions.domain.run import Counts, Path
-from tools.prices import Prices
-from tools.usage import LEDGER_DAYS, PAGE_MEMORY_MB, Hour, Usage, page_bookings, pages_of, reconciling, run_of
+from tools.cost.prices import Prices
+from tools.cost.usage import LEDGER_DAYS, PAGE_MEMORY_MB, Hour, Usage, page_bookings, pages_of, reconciling, run_of
 
 MILLION: Final = 1_000_000
 GB: Final = 1024**3
@@ -24,9 +24,9 @@ LEAST_TASK_DAYS: Final = 214
 FULL_BOOKINGS: Final = 600_000
 FULL_RECORD_BYTES: Final = 450
 """So many bookings of this size fit into the function that reads an hour at once (docs/scale.md)."""
-ALARMS: Final = 16
-DASHBOARDS: Final = 0
-METRICS: Final = len(fields(Counts)) + len(("Retries",)) + len(Difference)
+ALARMS: Final = 23
+DASHBOARDS: Final = 1
+METRICS: Final = len(fields(Counts)) + len(("Retries", "RunSeconds", "RedoFailed")) + len(Difference)
 """Of a stack; a test holds these against the template and the code."""
 PARAMETER_READS_A_SECOND: Final = 40
 RECORD_CALL_SECONDS: Final = 0.05

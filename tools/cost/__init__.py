@@ -1,0 +1,1 @@
+"""What an hour uses and what that costs."""
