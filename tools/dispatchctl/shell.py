@@ -5,6 +5,7 @@ application from `application_of`, and prints what it found through `show`, as a
 """
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -14,12 +15,15 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, RenderableType
 
 from tools.application import Application
 from tools.deployment import STAGE as EMBEDDED
 
 PICTURE_WIDTH: Final = 126
+_SVG: Final = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+"""A picture fetches no font: it takes what stands behind the first one."""
 PIPED_WIDTH: Final = 140
 """Columns of what is written to a file or a pipe, where there is no screen that could be too narrow."""
 
@@ -104,7 +108,7 @@ def options(
         recording = Console(record=True, width=PICTURE_WIDTH)
         _recording[:] = [recording]
         title = f"{NAME} {context.invoked_subcommand}"
-        context.call_on_close(lambda: recording.save_svg(str(picture), title=title))
+        context.call_on_close(lambda: recording.save_svg(str(picture), title=title, code_format=_SVG))
     given = {"stage": stage, "profile": profile, "region": region}
     typed = [name for name in given if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     _typed[:] = [word for name in typed for word in (f"--{name}", str(given[name]))]
