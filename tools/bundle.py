@@ -12,6 +12,7 @@ the usual time stamp check Lambda would throw every `.pyc` away and compile at e
 """
 
 import argparse
+import gzip
 import hashlib
 import json
 import os
@@ -24,7 +25,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from infra.bundle import MANIFEST, Architecture, LambdaBundle
 from tools.command import leave
@@ -168,6 +169,7 @@ def _install_dependencies(target: Target, directory: Path) -> None:
     surroundings = {name: value for name, value in os.environ.items() if name not in own}
     subprocess.run(pip, env=surroundings, check=True, timeout=BUILD_SECONDS)
     _prune(directory)
+    _shorten(directory / "botocore" / "data")
     _compile(directory, deployed_as="/var/task")
 
 
@@ -196,6 +198,38 @@ def _prune(directory: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def _shorten(data: Path) -> None:
+    """Leave of botocore's descriptions what its clients read: a cold start parses all of it, and holds it.
+
+    No texts for people, and of the endpoints those of the services used.  What was compressed is not: the archive is.
+    """
+    for path in sorted(data.rglob("*.json.gz")):
+        _write_json(path.with_suffix(""), _undocumented(json.loads(gzip.decompress(path.read_bytes()))))
+        path.unlink()
+    path = data / "endpoints.json"
+    endpoints = json.loads(path.read_bytes())
+    for partition in endpoints["partitions"]:
+        used = {name: service for name, service in partition["services"].items() if name in SERVICES}
+        partition["services"] = used
+    _write_json(path, endpoints)
+
+
+def _undocumented(description: Any) -> Any:
+    """A description, at any depth, whose `documentation` is empty; botocore asks for some of it by name."""
+    if isinstance(description, dict):
+        return {
+            name: "" if name == "documentation" and isinstance(value, str) else _undocumented(value)
+            for name, value in description.items()
+        }
+    if isinstance(description, list):
+        return [_undocumented(value) for value in description]
+    return description
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, separators=(",", ":")), encoding="ascii")
 
 
 def _compile(directory: Path, *, deployed_as: str) -> None:

@@ -20,6 +20,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as ConnectionFailed
 
 from functions.adapters.pool import THREADS
+from functions.adapters.tuning import tune
 from functions.domain.budget import CALL_ATTEMPTS, CONNECT_SECONDS, READ_SECONDS
 from functions.domain.errors import ConfigurationError, DispatcherError, DispatchFailed, TransientError
 
@@ -111,6 +112,7 @@ def client(service: str) -> Any:
     create: Callable[..., Any] = boto3.client
     made = create(service, config=_CONFIG)
     made.meta.events.register("needs-retry", _pause_before_next)
+    tune(made)
     return made
 
 

@@ -1,11 +1,16 @@
 """The Lambda bundle."""
 
 import hashlib
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import botocore
 import pytest
+from botocore.loaders import Loader
+from botocore.regions import EndpointResolver
 
 from infra.bundle import LambdaBundle
 from tools import bundle as builder
@@ -27,12 +32,18 @@ Metrics(namespace="Test", service="test").add_metric("Ready", "Count", 1)
 for service in ("dynamodb", "s3", "sqs", "ssm", "sns", "sts"):
     boto3.client(service, region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
 
+boto3.client("s3", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x").generate_presigned_url(
+    "put_object", {"Bucket": "bucket", "Key": "key"}
+)
+
 import functions.handlers.dispatch_page
 assert all(module.__file__.startswith(sys.argv[1]) for name, module in sys.modules.items()
            if name.split(".")[0] in {"boto3", "botocore", "functions", "pydantic", "pydantic_core", "urllib3"}
            and getattr(module, "__file__", None))
 print("imported")
 """
+
+TEXT_FOR_PEOPLE = re.compile(r'"documentation": "(?:[^"\\]|\\.)*"')
 
 UNCHECKED_HASH = 0b01
 """The flags of a `.pyc` that is never compared with its source (PEP 552)."""
@@ -82,6 +93,29 @@ def test_only_what_the_functions_use_describes_aws(aws_bundle: LambdaBundle) -> 
         "partitions.json",
         "sdk-default-configuration.json",
     }
+
+
+@pytest.mark.parametrize("service", sorted(builder.SERVICES))
+def test_a_service_is_described_in_full_but_without_texts_for_people(aws_bundle: LambdaBundle, service: str) -> None:
+    loader = Loader(
+        extra_search_paths=[str(aws_bundle.directory / "botocore" / "data")], include_default_search_paths=False
+    )
+    ours, botocores = (each.load_service_model(service, "service-2") for each in (loader, Loader()))
+    assert json.loads(TEXT_FOR_PEOPLE.sub('"documentation": ""', json.dumps(botocores))) == ours != botocores
+
+
+def test_the_services_used_are_reached_in_every_region_as_before(aws_bundle: LambdaBundle) -> None:
+    ours, botocores = (
+        EndpointResolver(json.loads((data / "endpoints.json").read_bytes()))
+        for data in (aws_bundle.directory / "botocore" / "data", Path(botocore.__file__).parent / "data")
+    )
+    assert ours.get_available_partitions() == botocores.get_available_partitions()
+    for partition in botocores.get_available_partitions():
+        for service in builder.SERVICES:
+            regions = botocores.get_available_endpoints(service, partition, allow_non_regional=True)
+            assert ours.get_available_endpoints(service, partition, allow_non_regional=True) == regions
+            for region in regions:
+                assert ours.construct_endpoint(service, region) == botocores.construct_endpoint(service, region)
 
 
 def test_the_same_sources_give_the_same_bytes_whatever_the_environment_says(
