@@ -59,6 +59,7 @@ _ENVIRONMENT: Final = {
     "POINT_TASK_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/111122223333/point.fifo",
     "COUPON_TASK_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/111122223333/coupon.fifo",
     "STOP_PARAMETER": "BookingDispatcherStop",
+    "TASK_DATA_LAYOUT": "object",
     "POWERTOOLS_SERVICE_NAME": "dispatcher",
     "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
     "PYTHONHASHSEED": "0",

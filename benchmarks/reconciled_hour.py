@@ -23,9 +23,9 @@ from functions.adapters.clients import client
 from functions.domain.budget import PAGE_FUNCTION_SECONDS
 from functions.domain.page import sort_out
 from functions.domain.plan import Plan
-from functions.domain.reconcile import Loop, Reconcile, Step, objects_prefix
+from functions.domain.reconcile import Loop, Reconcile, Step
 from functions.domain.run import Counts, Path
-from functions.domain.task import compose
+from functions.domain.task import compose, tasks_prefix
 from functions.handlers import compare_records, read_bookings, read_objects, read_plans, wiring, write_report
 from functions.usecases.ports import Lease
 
@@ -39,7 +39,7 @@ HANDLERS: Final = {
     Step.COMPARED: compare_records.handler,
 }
 RECONCILE: Final = Reconcile("20260917T163000Z-benchmark", "2026-09-17T16:30:00Z", WINDOW, 0, 24)
-_KEY_BYTES: Final = len(objects_prefix(WINDOW)) + len("aa/") + 64 + len(".json\n")
+_KEY_BYTES: Final = len(tasks_prefix(WINDOW)) + len("aa/") + 64 + len(".json\n")
 _KEYS_AN_ANSWER: Final = 1000
 
 

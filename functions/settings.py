@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypeVar
 
 from functions.domain.errors import ConfigurationError
+from functions.domain.pack import Layout
 
 _Settings = TypeVar("_Settings")
 
@@ -101,13 +102,14 @@ class DispatchSettings(BookingSettings):
     point_task_queue_url: str
     coupon_task_queue_url: str
     stop_parameter: str
+    task_data_layout: Layout
 
 
 def load(kind: type[_Settings], environment: Mapping[str, str] = os.environ) -> _Settings:
     """Read a settings object; a tuple is a JSON list of texts.
 
     Raises:
-        ConfigurationError: a variable is missing, empty, no such list or no whole number; the message names it.
+        ConfigurationError: a variable is missing, empty, or not of its field's type; the message names it.
     """
     values: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]  # the kinds above are dataclasses
@@ -139,4 +141,16 @@ def _number(variable: str, text: str) -> int:
     return int(text)
 
 
-_READERS: Final[Mapping[object, Callable[[str, str], object]]] = {str: _text, int: _number, tuple[str, ...]: _names}
+def _layout(variable: str, text: str) -> Layout:
+    try:
+        return Layout(text)
+    except ValueError:
+        raise ConfigurationError(f"environment variable {variable} is none of {', '.join(Layout)}") from None
+
+
+_READERS: Final[Mapping[object, Callable[[str, str], object]]] = {
+    str: _text,
+    int: _number,
+    tuple[str, ...]: _names,
+    Layout: _layout,
+}

@@ -263,6 +263,7 @@ class Functions(Construct):
                 "POINT_TASK_QUEUE_URL": queues.point.queue.queue_url,
                 "COUPON_TASK_QUEUE_URL": queues.coupon.queue.queue_url,
                 "STOP_PARAMETER": parameters.stop.parameter_name,
+                "TASK_DATA_LAYOUT": self._stage.task_data_layout.value,
             }
         )
         for one in DISPATCHING:

@@ -9,6 +9,7 @@ from aws_cdk import RemovalPolicy
 
 from functions.domain.cursor import DATE_ATTRIBUTE
 from functions.domain.lane import MAX_SHARDS
+from functions.domain.pack import Layout
 from functions.domain.run import DEFAULT_PAGE_BUDGET
 
 LEAST_TASK_EXPIRY_DAYS: Final = 214
@@ -79,6 +80,8 @@ class Stage:
     """A redo of so many records needs no second person."""
     runbook_url: str = RUNBOOK
     """What the links of alarms begin with; each goes on with `#` and its alarm's name."""
+    task_data_layout: Layout = Layout.OBJECT
+    """How the bodies of new tasks are laid out."""
 
     @property
     def deploys_worker(self) -> bool:
@@ -116,6 +119,7 @@ class Stage:
             ),
             redo_without_approval=_number("redoWithoutApproval", setting, 0, range(MAX_REDO_WITHOUT_APPROVAL + 1)),
             runbook_url=_name("runbookUrl", setting, RUNBOOK),
+            task_data_layout=_layout("taskDataLayout", setting("taskDataLayout")),
         )
         if stage.keeps_data and stage.existing_bookings is None:
             # A table made here would stay empty, and every hour would be dispatched as "nothing to do".
@@ -186,6 +190,13 @@ def _flag(name: str, value: object) -> bool:
             return True
         case _:
             raise SettingError(f"{name}: {value!r} is neither true nor false.")
+
+
+def _layout(name: str, value: Any) -> Layout:
+    try:
+        return Layout.OBJECT if value is None else Layout(value)
+    except ValueError:
+        raise SettingError(f"{name}: {value!r} is none of {', '.join(Layout)}.") from None
 
 
 def _days(name: str, value: object) -> int | None:

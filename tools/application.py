@@ -221,8 +221,12 @@ class Application:
                     yield from messages
 
     def task_object(self, task: QueuedTask) -> dict[str, Any]:
-        """The object that a task points at."""
-        answer = self.s3.get_object(Bucket=task.data["Bucket"], Key=task.data["Key"])
+        """The body that a task points at: an object, or a range of bytes of a pack."""
+        place = {"Bucket": task.data["Bucket"], "Key": task.data["Key"]}
+        if "Range" in task.data:
+            first, length = task.data["Range"]["Start"], task.data["Range"]["Length"]
+            place["Range"] = f"bytes={first}-{first + length - 1}"
+        answer = self.s3.get_object(**place)
         content: dict[str, Any] = json.load(answer["Body"])
         return content
 

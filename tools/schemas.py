@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from functions.usecases.report_contract import CompareReport, ReconcileReport
-from functions.worker.contract import TaskHeader, TaskMessage, TaskObject
+from functions.worker.contract import PackedHeader, TaskHeader, TaskMessage, TaskObject
 from tools.workspace import ROOT
 
 SCHEMAS: Final = ROOT / "schemas"
@@ -31,8 +31,9 @@ class _Untitled(GenerateJsonSchema):
 
 def documents() -> dict[Path, str]:
     """Every schema by its file."""
-    task = _schema_of(TaskMessage)
-    task["properties"]["Data"]["contentSchema"] = _schema_of(TaskHeader)
+    task, packed = _schema_of(TaskMessage), _schema_of(PackedHeader)
+    task["$defs"] = packed.pop("$defs")  # to which the schema within refers from the document's root
+    task["properties"]["Data"]["contentSchema"] = {"anyOf": [_schema_of(TaskHeader), packed]}
     schemas = {
         "task": task,
         "task-object": _schema_of(TaskObject),

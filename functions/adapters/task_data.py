@@ -3,15 +3,18 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from functions.adapters.clients import translated
 from functions.adapters.multipart import ObjectWriter, at_once
 from functions.adapters.pool import each
 from functions.domain.booking import BadRecord
+from functions.domain.pack import Layout, Pack
 from functions.domain.run import Progress, Run
-from functions.domain.task import NewTask, object_pieces
+from functions.domain.task import NewTask, Task, object_pieces
 from functions.domain.values import binary_text
+
+_JSON_LINES: Final = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +23,10 @@ class S3TaskData:
 
     client: Any
     bucket: str
+    layout: Layout = Layout.OBJECT
 
-    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
-        """See `TaskData.upload`; a pool of threads writes them side by side.
+    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> Sequence[Task]:
+        """See `TaskData.upload`: one pack, or objects that a pool of threads writes side by side.
 
         Documents that are read while they are uploaded are read for one task at a time, and outside the pool, whose
         threads their reading may need.
@@ -31,10 +35,18 @@ class S3TaskData:
         def put(new: NewTask) -> None:
             self._put(new.task.object_key, object_pieces(new, self.bucket), before_each=before_each)
 
-        each(put, [new for new in tasks if isinstance(new.documents, Sequence)])
-        for new in tasks:
-            if not isinstance(new.documents, Sequence):
-                put(new)
+        held = [new for new in tasks if isinstance(new.documents, Sequence)]
+        streamed = [new for new in tasks if not isinstance(new.documents, Sequence)]
+        if held and self.layout is Layout.PACKED:
+            pack = Pack.of(held, self.bucket)
+            self._put(pack.key, pack.pieces(), _JSON_LINES, before_each)
+            placed = pack.tasks
+        else:
+            each(put, held)
+            placed = tuple(new.task for new in held)
+        for new in streamed:
+            put(new)
+        return *placed, *(new.task for new in streamed)
 
     def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:
         """See `TaskData.set_aside`: `RunId`, `WindowStart`, `Lane`, `Page`, `Records` of `Reason` and `Record`."""

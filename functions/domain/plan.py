@@ -42,6 +42,11 @@ class Plan:
         """Every record version of every task."""
         return (member for task in self.tasks for member in task.members)
 
+    def placing(self, placed: Iterable[Task]) -> "Plan":
+        """This plan with these tasks in place of those of the same ids: they know where their bodies lie."""
+        by_id = {task.task_id: task for task in placed}
+        return replace(self, tasks=tuple(by_id.get(task.task_id, task) for task in self.tasks))
+
     def without(self, settled: "Settled") -> "Plan":
         """This plan less the tasks that only another plan's run has sent: those are not sent again."""
         kept = tuple(task for task in self.tasks if task.task_id in self.sent or task.task_id not in settled.task_ids)

@@ -1,7 +1,8 @@
 """Reconcile: what the index says of a window's records, what the ledger says of them, and where the two differ.
 
-Bookings, task objects and plans become lines that begin with a SHA-256: of a record's version, or the one that is a
-task's id.  Sorted and merged, all that is known of one version or task stands together, and nothing else is held.
+Bookings, task data and plans become lines that begin with a SHA-256: of a record's version, or the one that names an
+object: its task's id, or its pack's own digest.  Sorted and merged, all that is known of one version or object stands
+together, and nothing else is held.
 Source: docs/contract.md, "Reconcile".
 """
 
@@ -27,9 +28,11 @@ from functions.domain.booking import (
 from functions.domain.cursor import TIME_ATTRIBUTE
 from functions.domain.errors import ConfigurationError
 from functions.domain.lane import Range, ranges_of
+from functions.domain.pack import pack_digest
 from functions.domain.plan import Plan
 from functions.domain.run import State, field_of
 from functions.domain.staging import BUCKETS, StagedObject
+from functions.domain.task import Task, tasks_prefix
 from functions.domain.values import Item, quote
 from functions.domain.versions import version_text
 from functions.domain.window import HOUR, Window, parse_instant
@@ -272,27 +275,29 @@ def is_beyond(item: Item) -> bool:
     return is_waiting(item) and not FIRST_TIME <= item[TIME_ATTRIBUTE]["S"] <= LAST_TIME
 
 
-def object_line(prefix: str, key: str) -> str:
-    """A key under the window's `prefix`: it begins with its task's id, or, where it is none of ours, with a hash."""
+def object_line(window: Window, key: str) -> str:
+    """A key under the window's prefix, behind its task's id, its pack's digest, or a hash where it is none of ours."""
     task_id = key[-_DIGEST_CHARACTERS - 5 : -5]
-    if key != f"{prefix}{task_id[:2]}/{task_id}.json":
-        task_id = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-    return "\t".join((task_id, "O", quote(key)))
+    if key == f"{tasks_prefix(window)}{task_id[:2]}/{task_id}.json":
+        name = task_id
+    else:
+        name = pack_digest(window, key) or hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    return "\t".join((name, "O", quote(key)))
 
 
-def objects_prefix(window: Window) -> str:
-    """Where the objects of the window's tasks lie."""
-    return f"tasks/{window.start:%Y-%m-%d/%H}/"
+def _object_name(task: Task) -> str:
+    """What the line of the object that holds the task's body begins with."""
+    return (pack_digest(task.window, task.extent.key) if task.extent else None) or task.task_id
 
 
 def plan_lines(reconcile: Reconcile, of_window: Window, dated: DatedPlan) -> Iterator[str]:
-    """The records of a plan that concern the window, and, of the window's own plan, its tasks."""
+    """The records of a plan that concern the window, and, of the window's own plan, the objects of its tasks."""
     own, plan = of_window == reconcile.window, dated.plan
+    if own:
+        yield from (f"{name}\tT" for name in dict.fromkeys(map(_object_name, plan.tasks)))
     for task in plan.tasks:
         state = Planned.FINISHED if plan.finished else Planned.SENT if task.task_id in plan.sent else Planned.IN_DOUBT
         about = about_of(task.route, task.group)
-        if own:
-            yield f"{task.task_id}\tT"
         for version in task.versions:
             reads = reconcile.reads(version)
             if own or reads:
@@ -368,7 +373,7 @@ class Comparison:
 
 
 class _Known:
-    """All that is known of one record's version, or of one task."""
+    """All that is known of one record's version, or of one object of task data."""
 
     def __init__(self, lines: Iterable[Sequence[str]]) -> None:
         self.text = ""

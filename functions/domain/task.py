@@ -19,6 +19,17 @@ JOB_NAMES: Final = {Route.POINT: "RewardPoint", Route.COUPON: "RewardCoupon"}
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """The bytes of a task's body within a pack, and their SHA-256."""
+
+    key: str
+    """The pack's, which derives from all of its bytes: what is read there later is what was written there first."""
+    start: int
+    length: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One reward task: the records of one group on one route, in the order they were composed."""
 
@@ -28,6 +39,8 @@ class Task:
     window: Window
     """The window whose run composed it; a neighbour's run may be the one that sends it."""
     versions: Collection[RecordVersion]
+    extent: Extent | None = None
+    """Where its body lies in a pack; None where it has an object of its own."""
 
     @property
     def members(self) -> Iterable[Member]:
@@ -36,8 +49,13 @@ class Task:
 
     @property
     def object_key(self) -> str:
-        """Where the task's object lies: safe characters only, spread by the id's first byte."""
-        return f"tasks/{self.window.start:%Y-%m-%d/%H}/{self.task_id[:2]}/{self.task_id}.json"
+        """Where an object of its own lies: safe characters only, spread by the id's first byte."""
+        return f"{tasks_prefix(self.window)}{self.task_id[:2]}/{self.task_id}.json"
+
+    @property
+    def key(self) -> str:
+        """The key of the object that holds its body."""
+        return self.extent.key if self.extent else self.object_key
 
     @property
     def message_group(self) -> str:
@@ -52,6 +70,11 @@ class NewTask:
     task: Task
     documents: Iterable[str]
     """In the order of the versions; no sequence where they are too many to be held, and are read as they are needed."""
+
+
+def tasks_prefix(window: Window) -> str:
+    """Where the bodies of the window's tasks lie, in objects of their own and in packs."""
+    return f"tasks/{window.start:%Y-%m-%d/%H}/"
 
 
 def message_group(group: Group) -> str:
@@ -117,13 +140,16 @@ def compose_streamed(
 
 
 def object_body(new: NewTask, bucket: str) -> bytes:
-    """The object at the task's key: its header fields and `Orders`, ASCII-only JSON."""
+    """The task's body: its header fields and `Orders`, ASCII-only JSON.
+
+    It is the same in an object of its own and in a pack, so its `Key` is in both the one of its own.
+    """
     return b"".join(object_pieces(new, bucket))
 
 
 def object_pieces(new: NewTask, bucket: str) -> Iterator[bytes]:
-    """The object's body piece by piece, so that few documents are held at once."""
-    yield f'{{{_header(new.task, bucket)},"Orders":['.encode("ascii")
+    """The body piece by piece, so that few documents are held at once."""
+    yield f'{{{_header(new.task, bucket, _own_place(new.task))},"Orders":['.encode("ascii")
     separator = ""
     for some in new.documents:
         yield f"{separator}{some}".encode("ascii")
@@ -133,15 +159,29 @@ def object_pieces(new: NewTask, bucket: str) -> Iterator[bytes]:
 
 def message_body(task: Task, bucket: str) -> str:
     """The queue message: `JobName`, `TaskId`, and `Data` as a JSON string inside JSON; ASCII only."""
-    data = quote(f"{{{_header(task, bucket)}}}")
+    data = quote(f"{{{_header(task, bucket, _place(task))}}}")
     return f'{{"JobName":{quote(JOB_NAMES[task.route])},"TaskId":{quote(task.task_id)},"Data":{data}}}'
 
 
-def _header(task: Task, bucket: str) -> str:
+def _own_place(task: Task) -> str:
+    return f'"Key":{quote(task.object_key)}'
+
+
+def _place(task: Task) -> str:
+    extent = task.extent
+    if extent is None:
+        return _own_place(task)
+    return (
+        f'"Key":{quote(extent.key)},"Range":{{"Start":{extent.start},"Length":{extent.length}}},'
+        f'"Sha256":{quote(extent.sha256)}'
+    )
+
+
+def _header(task: Task, bucket: str, place: str) -> str:
     return (
         f'"ShopId":{task.group.shop},"MemberId":{task.group.member},"PromotionEngineId":{task.group.engine},'
         f'"WindowStart":{quote(task.window.start_text)},"WindowEnd":{quote(task.window.end_text)},'
-        f'"Bucket":{quote(bucket)},"Key":{quote(task.object_key)},"OrderCount":{len(task.versions)}'
+        f'"Bucket":{quote(bucket)},{place},"OrderCount":{len(task.versions)}'
     )
 
 

@@ -164,7 +164,7 @@ def dispatch() -> Dispatch:
     """Of the functions that read bookings or dispatch them."""
     settings = load(DispatchSettings)
     bucket = settings.task_data_bucket_name
-    task_data = S3TaskData(client("s3"), bucket)
+    task_data = S3TaskData(client("s3"), bucket, settings.task_data_layout)
     switch = SsmParameters(client("ssm"), {STOP: settings.stop_parameter})
     urls = {Route.POINT: settings.point_task_queue_url, Route.COUPON: settings.coupon_task_queue_url}
     return Dispatch(

@@ -47,17 +47,19 @@ class Attempt:
             self._confirmed = now  # before the question, so that of all threads one asks
             self.dispatch.ledger.confirm(self.lease)
 
-    def decide(self, plan: Plan, new: Sequence[NewTask]) -> None:
-        """Upload the new tasks' objects, then write the plan: a plan implies that its objects exist.
+    def decide(self, plan: Plan, new: Sequence[NewTask]) -> Plan:
+        """Upload the new tasks' bodies, then write the plan that says where they lie, and return it.
 
+        A plan implies that its tasks' bodies exist.
         If the process dies before the plan is written, nothing was sent and the next attempt composes anew.
 
         Raises:
             LeaseLost: see `Ledger.create_plan`.
         """
-        self.dispatch.task_data.upload(new, self.check)
+        plan = plan.placing(self.dispatch.task_data.upload(new, self.check))
         self.check()
         self.dispatch.ledger.create_plan(self.lease, plan)
+        return plan
 
     def carry_out(self, plan: Plan) -> Plan:
         """Send what the plan has left to send, then mark it finished; return it so.

@@ -50,7 +50,7 @@ def dispatch_read(  # noqa: PLR0913 -- a page's, and where its records come from
     if plan is None:
         composition, next_token, counts = compose_page(run, progress, others, dispatch, read)
         plan = Plan(progress.page, composition.tasks, next_token, counts, lane=progress.lane)
-        attempt.decide(plan, composition.new)
+        plan = attempt.decide(plan, composition.new)
     elif not plan.finished:
         plan = plan.without(look_up(dispatch.ledger, run, plan.page, others, plan.members))
     if not plan.finished:

@@ -135,8 +135,7 @@ def _dispatch_rest(reading: _Reading, planned: Sequence[Plan], others: Others, a
         counts = chunk.counts
         if number == len(chunks):
             counts += reading.counts
-        plan = Plan(len(planned) + number, chunk.tasks, None, counts)
-        attempt.decide(plan, chunk.new)
+        plan = attempt.decide(Plan(len(planned) + number, chunk.tasks, None, counts), chunk.new)
         yield attempt.carry_out(plan)
 
 

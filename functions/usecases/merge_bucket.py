@@ -118,8 +118,7 @@ class _Chunks:
         following = _token(self._share, chunk.last) if chunk.is_followed else None
         finished = not composition.tasks
         plan = Plan(progress.page, composition.tasks, following, composition.counts, finished, lane=progress.lane)
-        self._attempt.decide(plan, composition.new)
-        return plan
+        return self._attempt.decide(plan, composition.new)
 
     def _composed(self, chunk: "_Chunk | _GiantGroup") -> _Composed:
         if isinstance(chunk, _GiantGroup):

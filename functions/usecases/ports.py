@@ -205,10 +205,11 @@ class Ledger(Leases, Protocol):
 class TaskData(Protocol):
     """The bucket that holds the tasks' objects and the records set aside."""
 
-    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
-        """Write every task's object; on return all of them exist.  The first failure starts no further upload.
+    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> Sequence[Task]:
+        """Write every task's body; on return all of them exist, and the tasks returned say where.
 
-        `before_each` is called before each upload, or part of one, and stops them by raising.
+        The first failure starts no further upload.  `before_each` is called before each upload, or part of one, and
+        stops them by raising.
         """
 
     def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:

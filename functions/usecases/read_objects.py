@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from functions.domain.reconcile import Loop, Reconcile, Step, object_line, objects_prefix
+from functions.domain.reconcile import Loop, Reconcile, Step, object_line
 from functions.domain.run import field_of
+from functions.domain.task import tasks_prefix
 from functions.usecases.pieces import Lines, Read, Recorder
 from functions.usecases.ports import TaskObjects
 
@@ -16,11 +17,10 @@ def read_objects(
 
 
 def _read(reconcile: Reconcile, loop: Loop, objects: TaskObjects, has_time: Callable[[], bool]) -> Read:
-    prefix = objects_prefix(reconcile.window)
     after = "" if loop.cursor is None else field_of(loop.cursor, "After", str)
     lines = Lines()
-    for key in objects.keys(prefix, after):
-        lines.add([object_line(prefix, key)])
+    for key in objects.keys(tasks_prefix(reconcile.window), after):
+        lines.add([object_line(reconcile.window, key)])
         if lines.are_enough or not has_time():
             return Read(lines, {"Objects": lines.count}, {"After": key})
     return Read(lines, {"Objects": lines.count}, None)

@@ -48,6 +48,7 @@ _ATTEMPTS: Final = 5
 _PAUSE_SECONDS: Final = 0.1
 _UNREADABLE: Final = frozenset({"AccessDenied", "NoSuchKey"})
 """Without the right to list a bucket, which a worker does not have, S3 says of a missing object that it is denied."""
+_BEYOND: Final = "InvalidRange"
 _DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "ResourceNotFoundException"})
 _CONDITION_FAILED: Final = "ConditionalCheckFailed"
 _CONTENTION: Final = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"})
@@ -66,14 +67,19 @@ class S3TaskObjects:
     client: Any
     bucket: str
 
-    def read(self, key: str) -> bytes:
+    def read(self, key: str, span: range | None = None) -> bytes:
         """See `TaskObjects.read`."""
+        place = {"Bucket": self.bucket, "Key": key}
+        if span is not None:
+            place["Range"] = f"bytes={span.start}-{span.stop - 1}"
         with _translated("GetObject"):
             try:
-                content: bytes = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+                content: bytes = self.client.get_object(**place)["Body"].read()
             except ClientError as error:
                 if _code(error) in _UNREADABLE:
                     raise UnworkableTask(f"its object is missing, or may not be read: {_described(error)}") from None
+                if _code(error) == _BEYOND:
+                    raise UnworkableTask(f"its object ends before its range: {_described(error)}") from None
                 raise
         return content
 

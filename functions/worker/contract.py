@@ -41,8 +41,29 @@ class TaskHeader(BaseModel):
     WindowEnd: Hour
     Bucket: str = Field(min_length=1)
     Key: str = Field(min_length=1)
-    """Where the task's object lies in the bucket."""
+    """Where the task's object lies in the bucket; in a body that lies in a pack, where it would lie alone."""
     OrderCount: int = Field(ge=1)
+
+
+class ByteRange(BaseModel):
+    """Some bytes of an object."""
+
+    model_config = _STRICT
+
+    Start: int = Field(ge=0)
+    """The first one; 0 is the object's first."""
+    Length: int = Field(ge=1)
+
+
+class PackedHeader(TaskHeader):
+    """What a message says of a task whose body lies in a pack, which holds others too.
+
+    `Key` is the pack's here, and the bytes at `Range` are what would be the task's object.
+    """
+
+    Range: ByteRange
+    Sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    """Of the bytes at `Range`, in hexadecimal."""
 
 
 class TaskMessage(BaseModel):
@@ -54,7 +75,7 @@ class TaskMessage(BaseModel):
     TaskId: str = Field(pattern="^[0-9a-f]{64}$")
     """SHA-256 of the route, the group and the record versions: the same records give the same id."""
     Data: str = Field(json_schema_extra={"contentMediaType": "application/json"})
-    """The task's header, as JSON text."""
+    """The task's header, as JSON text; with `Range` and `Sha256` where its body lies in a pack."""
 
 
 class Order(BaseModel):
@@ -78,7 +99,7 @@ class Order(BaseModel):
 
 
 class TaskObject(TaskHeader):
-    """The object of a task."""
+    """The object of a task, or its body in a pack."""
 
     Orders: list[Order] = Field(min_length=1)
     """In the order in which they are to be granted."""
@@ -90,12 +111,31 @@ def read_json(model: type[_Model], text: str | bytes, what: str) -> tuple[_Model
     Raises:
         UnworkableTask: it is no JSON, or not as the model says; `what` names the text.
     """
+    content = _parsed(text, what)
+    return _validated(model, content, what), content
+
+
+def read_header(text: str) -> TaskHeader:
+    """What a message's `Data` says; a `PackedHeader` where the task's body lies in a pack.
+
+    Raises:
+        UnworkableTask: as for `read_json`.
+    """
+    content = _parsed(text, "Data")
+    is_packed = isinstance(content, dict) and not {"Range", "Sha256"}.isdisjoint(content)
+    return _validated(PackedHeader if is_packed else TaskHeader, content, "Data")
+
+
+def _parsed(text: str | bytes, what: str) -> Any:
     try:
-        content = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
+        return json.loads(text, parse_float=Decimal, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise UnworkableTask(f"{what}: no JSON") from None
+
+
+def _validated(model: type[_Model], content: Any, what: str) -> _Model:
     try:
-        return model.model_validate(content), content
+        return model.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, (what, *first["loc"])))

@@ -36,11 +36,11 @@ class Standing(NamedTuple):
 class TaskObjects(Protocol):
     """The tasks' objects."""
 
-    def read(self, key: str) -> bytes:
-        """An object's content.
+    def read(self, key: str, span: range | None = None) -> bytes:
+        """An object's content, or those bytes of it that lie in the span: fewer than it has, where the object ends.
 
         Raises:
-            UnworkableTask: there is no such object.
+            UnworkableTask: there is no such object, or it ends before the span begins.
             TransientError: it could not be read now.
         """
 

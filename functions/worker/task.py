@@ -1,6 +1,7 @@
 """A task as its worker understands it: what must fit together, and what its bookings' newest state means."""
 
 import base64
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,11 +11,20 @@ from typing import Any, Final
 
 from functions.domain.booking import BadRecord, Group, RecordVersion, Route, is_waiting, read_booking
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE
+from functions.domain.pack import pack_digest
 from functions.domain.task import JOB_NAMES, Task, task_id
 from functions.domain.values import AttributeValue, Item, object_text, value_text
 from functions.domain.versions import version_text
 from functions.domain.window import Window
-from functions.worker.contract import TaskHeader, TaskMessage, TaskObject, UnworkableTask, read_json
+from functions.worker.contract import (
+    PackedHeader,
+    TaskHeader,
+    TaskMessage,
+    TaskObject,
+    UnworkableTask,
+    read_header,
+    read_json,
+)
 
 ROUTES: Final = {job_name: route for route, job_name in JOB_NAMES.items()}
 
@@ -80,6 +90,14 @@ class ReceivedTask:
         """The member group whose records it holds."""
         return _group_of(self.header)
 
+    @property
+    def span(self) -> range | None:
+        """Which bytes of the object at the header's key are its body; None where all of them are."""
+        if not isinstance(self.header, PackedHeader):
+            return None
+        named = self.header.Range
+        return range(named.Start, named.Start + named.Length)
+
 
 def read_message(body: str, bucket: str) -> ReceivedTask:
     """What a message says; its object lies in `bucket`, for a worker reads no other.
@@ -88,21 +106,24 @@ def read_message(body: str, bucket: str) -> ReceivedTask:
         UnworkableTask: it is no task of the contract.
     """
     message, _ = read_json(TaskMessage, body, "message")
-    header, _ = read_json(TaskHeader, message.Data, "Data")
+    header = read_header(message.Data)
     if header.Bucket != bucket:
         raise UnworkableTask("Data.Bucket: another bucket")
     return ReceivedTask(message.TaskId, ROUTES[message.JobName], header)
 
 
 def read_orders(task: ReceivedTask, content: bytes, schema: Schema) -> list[Order]:
-    """The orders of a task's object, in its order.
+    """The orders of a task's object, in its order; `content` is that of its span, where it lies in a pack.
 
     Raises:
         UnworkableTask: the object is no object of the contract, or not that of the message.
     """
+    header = task.header
+    if isinstance(header, PackedHeader):
+        _check_bytes(header, content)
     read, raw = read_json(TaskObject, content, "object")
     for name in TaskHeader.model_fields:
-        if raw[name] != getattr(task.header, name):
+        if raw[name] != getattr(header, name) and not (name == "Key" and isinstance(header, PackedHeader)):
             raise UnworkableTask(f"object.{name}: not that of the message")
     if len(read.Orders) != read.OrderCount:
         raise UnworkableTask("object.Orders: not as many as OrderCount")
@@ -110,8 +131,15 @@ def read_orders(task: ReceivedTask, content: bytes, schema: Schema) -> list[Orde
         if order.RewardType is not task.route or _group_of(order) != task.group:
             raise UnworkableTask("object.Orders: an order of another task")
     orders = [_order(task, raw_order, schema) for raw_order in raw["Orders"]]
-    _check_identity(task, orders)
+    _check_identity(task, read.Key, orders)
     return orders
+
+
+def _check_bytes(header: PackedHeader, content: bytes) -> None:
+    if len(content) != header.Range.Length:
+        raise UnworkableTask("Data.Range: the object ends before it does")
+    if hashlib.sha256(content).hexdigest() != header.Sha256:
+        raise UnworkableTask("Data.Sha256: not that of the object's bytes")
 
 
 def _order(task: ReceivedTask, raw: dict[str, Any], schema: Schema) -> Order:
@@ -124,8 +152,8 @@ def _order(task: ReceivedTask, raw: dict[str, Any], schema: Schema) -> Order:
     return Order(task.task_id, task.group, task.route, version, key)
 
 
-def _check_identity(task: ReceivedTask, orders: Sequence[Order]) -> None:
-    """The id says of which records the task is, and the key follows from the id: neither can be another task's."""
+def _check_identity(task: ReceivedTask, key: str, orders: Sequence[Order]) -> None:
+    """The id says of which records the task is, and the object's key follows from it: neither can be another task's."""
     versions = [order.version for order in orders]
     if task_id(task.route, task.group, versions) != task.task_id:
         raise UnworkableTask("TaskId: not that of the object's orders")
@@ -135,8 +163,10 @@ def _check_identity(task: ReceivedTask, orders: Sequence[Order]) -> None:
         raise UnworkableTask("Data.WindowStart: no hour") from None
     if task.header.WindowEnd != window.end_text:
         raise UnworkableTask("Data.WindowEnd: not an hour after WindowStart")
-    if task.header.Key != Task(task.task_id, task.route, task.group, window, versions).object_key:
-        raise UnworkableTask("Data.Key: not that of the task")
+    if key != Task(task.task_id, task.route, task.group, window, versions).object_key:
+        raise UnworkableTask("object.Key: not that of the task")
+    if task.span is not None and pack_digest(window, task.header.Key) is None:
+        raise UnworkableTask("Data.Key: no pack of the window")
 
 
 def judge(order: Order, newest: Item | None, schema: Schema) -> Outcome | None:

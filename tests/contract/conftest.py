@@ -8,6 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
+from functions.adapters import multipart
 from functions.adapters.bookings import DynamoBookingIndex, DynamoBookingTable
 from functions.adapters.clients import client
 from functions.adapters.journal import DynamoJournal
@@ -121,6 +122,13 @@ def bucket(aws: Callable[[str], Any]) -> str:
 @pytest.fixture
 def task_data(aws: Callable[[str], Any], bucket: str) -> S3TaskData:
     return S3TaskData(aws("s3"), bucket)
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The size of a part, far below S3's own minimum, which the engine does not hold to."""
+    monkeypatch.setattr(multipart, "PART_BYTES", 10_000)
+    return 10_000
 
 
 @pytest.fixture

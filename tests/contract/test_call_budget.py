@@ -133,6 +133,7 @@ def page(
         "POINT_TASK_QUEUE_URL": queues.urls[Route.POINT],
         "COUPON_TASK_QUEUE_URL": queues.urls[Route.COUPON],
         "STOP_PARAMETER": fresh("/stop"),
+        "TASK_DATA_LAYOUT": "object",
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -159,6 +160,18 @@ def test_a_page_is_one_query_an_upload_a_task_a_send_for_ten_tasks_and_four_call
     counts, cost = page.done_by(a_run("first"))
     assert (counts.waiting, counts.groups, counts.tasks) == (68, 23, 34)
     assert cost == Cost(queries=1, uploads=34, sends=3 + 2, ledger=[RENEW, READ, CREATE, FINISH])
+
+
+def test_a_packed_page_is_one_upload_whatever_its_tasks_and_otherwise_the_same(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASK_DATA_LAYOUT", "packed")
+    wiring.dispatch.cache_clear()
+    page.dispatch = wiring.dispatch()
+    page.book(*bookings(23, "Point"), *bookings(11, "ECoupon", "15:00:00Z"))
+    counts, cost = page.done_by(a_run("first"))
+    assert (counts.waiting, counts.groups, counts.tasks) == (68, 23, 34)
+    assert cost == Cost(queries=1, uploads=1, sends=3 + 2, ledger=[RENEW, READ, CREATE, FINISH])
 
 
 def test_records_set_aside_are_one_upload_more(page: Page) -> None:

@@ -9,15 +9,18 @@ from typing import Any, Final
 
 import pytest
 
+from functions.adapters import ledger as ledger_module
 from functions.adapters import plan_codec
 from functions.adapters.clients import retries
 from functions.adapters.journal import DynamoJournal
 from functions.adapters.ledger import MAX_BODY_BYTES, DynamoLedger
 from functions.adapters.ledger_table import RETENTION_SECONDS, Row, key, plans_partition, text
+from functions.adapters.task_data import S3TaskData
 from functions.domain.booking import Group, RecordVersion, Route
 from functions.domain.cursor import Token
 from functions.domain.errors import ConfigurationError, LeaseLost, TransientError
 from functions.domain.lane import FIRST_FOLD, FIRST_MERGE, LAYOUT
+from functions.domain.pack import Layout
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Others
 from functions.domain.staging import StagedIndex, StagedObject, bucket_of
@@ -32,6 +35,7 @@ from tests.contract.staged import (
     a_run,
     a_staged_object,
     alter_answers,
+    at_any_time,
     calls_of,
     composed,
     key_of,
@@ -112,6 +116,22 @@ def test_odd_ids_and_keys_survive_the_body(ledger: DynamoLedger, ids: tuple[str,
 
 def test_equal_tasks_have_equal_bytes() -> None:
     assert plan_codec.encode([new.task for new in members(50)]) == plan_codec.encode([new.task for new in members(50)])
+
+
+def test_a_plan_keeps_where_its_tasks_lie_in_a_pack_also_where_its_body_is_an_object(
+    ledger: DynamoLedger, task_data: S3TaskData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packing = replace(task_data, layout=Layout.PACKED)
+    new, alone = members(40), composed(record("R", MemberId={"S": "alone"}))
+    plan = a_plan(1, [*new, *alone]).placing(packing.upload(new, at_any_time))
+    assert [task.extent is None for task in plan.tasks] == [False] * 40 + [True]
+    lease = begin(ledger)
+    ledger.create_plan(lease, plan)
+    assert ledger.read_plan(RUN, 1) == plan
+    assert list(ledger.plans(PlansOf(RUN.window, None))) == [plan]
+    monkeypatch.setattr(ledger_module, "MAX_BODY_BYTES", 100)
+    ledger.create_plan(lease, replace(plan, page=2))
+    assert ledger.read_plan(RUN, 2) == replace(plan, page=2)
 
 
 def test_an_empty_plan_is_written_too_and_decides_its_page(ledger: DynamoLedger) -> None:

@@ -38,13 +38,6 @@ def staged(aws: Callable[[str], Any], bucket: str) -> S3Staging:
     return S3Staging(aws("s3"), bucket)
 
 
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> int:
-    """The size of a part, far below S3's own minimum, which the engine does not hold to."""
-    monkeypatch.setattr(multipart, "PART_BYTES", 10_000)
-    return 10_000
-
-
 def bookings_of(members: Sequence[int], note: str = "") -> list[Booking]:
     items = [record(f"R{member}", MemberId={"N": str(member)}, Note={"S": note}) for member in members]
     bookings, bad = sort_out(items, ("RecordId",), "BookingDateUTC")

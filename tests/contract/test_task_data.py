@@ -1,12 +1,13 @@
 """Objects are written once under keys that derive from content: the bucket on a real engine, with staged faults."""
 
 import concurrent.futures
+import hashlib
 import itertools
 import json
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,10 @@ from functions.adapters import pool
 from functions.adapters.task_data import S3TaskData
 from functions.domain.booking import BadRecord
 from functions.domain.budget import CALL_ATTEMPTS
-from functions.domain.errors import ConfigurationError, DispatcherError, TransientError
+from functions.domain.errors import ConfigurationError, DispatcherError, LeaseLost, TransientError
+from functions.domain.pack import Layout, Pack
 from functions.domain.run import Progress
-from functions.domain.task import object_body
+from functions.domain.task import NewTask, Task, object_body
 from tests.contract.staged import (
     Step,
     a_run,
@@ -238,3 +240,139 @@ def test_the_first_failing_upload_starts_no_later_one(task_data: S3TaskData, mon
     under_way = {each.task.object_key for each in new[: pool.THREADS]}
     assert {str(request.url).partition(f"{task_data.bucket}/")[2] for request in requests} == under_way
     assert set(objects(task_data)) == under_way - {failing}
+
+
+# --- packed
+
+
+@pytest.fixture
+def packing(task_data: S3TaskData) -> S3TaskData:
+    return replace(task_data, layout=Layout.PACKED)
+
+
+def read_range(task_data: S3TaskData, new: NewTask, placed: dict[str, Task]) -> bytes:
+    """What S3 gives for the extent of a task, which its digest fits."""
+    extent = placed[new.task.task_id].extent
+    assert extent is not None
+    where = f"bytes={extent.start}-{extent.start + extent.length - 1}"
+    body: bytes = task_data.client.get_object(Bucket=task_data.bucket, Key=extent.key, Range=where)["Body"].read()
+    assert sha256(body) == extent.sha256
+    return body
+
+
+def test_all_tasks_of_a_plan_are_one_object_and_each_is_read_by_its_range(packing: S3TaskData) -> None:
+    new = composed(
+        *(record(f"R{n}", MemberId={"S": f"m\u00e9{n}"}, Raw={"B": bytes(range(n, 256))}) for n in range(30))
+    )
+    calls = calls_of(packing.client)
+    placed = {task.task_id: task for task in packing.upload(new, at_any_time)}
+
+    assert [(call.operation, call.params["ContentType"]) for call in calls] == [("PutObject", "application/x-ndjson")]
+    ((key, content),) = objects(packing).items()
+    assert key == f"tasks/2026-09-17/15/{sha256(content)[:2]}/{sha256(content)}.jsonl"
+    assert SAFE_KEY.fullmatch(key)
+    assert content.splitlines() == [object_body(one, packing.bucket) for one in new]
+    for one in new:
+        assert read_range(packing, one, placed) == object_body(one, packing.bucket)
+        assert replace(placed[one.task.task_id], extent=None) == one.task
+
+
+def test_no_new_task_is_no_pack(packing: S3TaskData) -> None:
+    calls = calls_of(packing.client)
+    assert list(packing.upload([], at_any_time)) == []
+    assert calls == []
+
+
+def test_packing_again_writes_the_same_bytes_under_the_same_key_and_other_bytes_elsewhere(packing: S3TaskData) -> None:
+    for _ in range(2):
+        packing.upload(composed(record("R1"), record("R2", MemberId={"N": "7"})), at_any_time)
+    first = objects(packing)
+    assert len(first) == 1
+    packing.upload(composed(record("R1", Note={"S": "later"}), record("R2", MemberId={"N": "7"})), at_any_time)
+    assert len(objects(packing)) == 2
+    assert first.items() <= objects(packing).items()
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_large_pack_is_uploaded_in_parts_and_what_an_attempt_stops_leaves_nothing_behind(packing: S3TaskData) -> None:
+    new = composed(*(record(f"R{n:03}", MemberId={"N": str(n % 9)}, Note={"S": "x" * 500}) for n in range(100)))
+    calls = calls_of(packing.client)
+    asked = itertools.count(1)
+
+    def before_each() -> None:
+        next(asked)
+
+    placed = {task.task_id: task for task in packing.upload(new, before_each)}
+    assert next(asked) - 1 == len(calls) > 2 + 5
+    assert {call.operation for call in calls} == {"CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"}
+    assert [read_range(packing, one, placed) for one in new] == [object_body(one, packing.bucket) for one in new]
+    (key,) = objects(packing)
+    packing.client.delete_object(Bucket=packing.bucket, Key=key)
+
+    def stopped() -> None:
+        if next(again) == 4:
+            raise LeaseLost("a later attempt has begun")
+
+    again = itertools.count(1)
+    with pytest.raises(LeaseLost):
+        packing.upload(new, stopped)
+    assert objects(packing) == {}
+    assert "Uploads" not in packing.client.list_multipart_uploads(Bucket=packing.bucket)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_task_whose_documents_are_streamed_lies_alone_beside_the_pack(packing: S3TaskData) -> None:
+    held, large = composed(record("R1")), composed(record("R2", MemberId={"N": "9"}))
+    streamed = [replace(one, documents=_Anew(one.documents)) for one in large]
+
+    first, second = packing.upload([*held, *streamed], at_any_time)
+
+    assert (first.extent is not None, second.extent) == (True, None)
+    assert objects(packing) == {
+        first.key: object_body(held[0], packing.bucket) + b"\n",
+        second.object_key: object_body(large[0], packing.bucket),
+    }
+
+
+class _Anew:
+    """Documents that are no sequence."""
+
+    def __init__(self, documents: Iterable[str]) -> None:
+        self._documents = documents
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._documents)
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        pytest.param(refusal("SlowDown", 503), TransientError, id="slow down"),
+        pytest.param(read_timeout, TransientError, id="no answer in time"),
+        pytest.param(refusal("AccessDenied", 403, "member-0"), ConfigurationError, id="no right to write"),
+    ],
+)
+@pytest.mark.usefixtures("pauses")
+def test_a_pack_that_could_not_be_written_says_who_acts(
+    packing: S3TaskData, step: Step, kind: type[DispatcherError]
+) -> None:
+    stage(packing.client, "PutObject", itertools.repeat(step))
+    with pytest.raises(DispatcherError, match=r"^PutObject: ") as raised:
+        packing.upload(members(3), at_any_time)
+    assert type(raised.value) is kind
+    assert "member-0" not in str(raised.value)
+    assert objects(packing) == {}
+
+
+@pytest.mark.parametrize("step", [refusal("SlowDown", 503), lost_answer, read_timeout], ids=["slow", "lost", "silent"])
+@pytest.mark.usefixtures("pauses")
+def test_a_pack_that_fails_twice_and_then_succeeds_is_one_object(packing: S3TaskData, step: Step) -> None:
+    new = members(3)
+    stage(packing.client, "PutObject", [step, step])
+    packing.upload(new, at_any_time)
+    pack = Pack.of(new, packing.bucket)
+    assert objects(packing) == {pack.key: b"".join(pack.pieces())}
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

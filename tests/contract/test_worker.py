@@ -1,6 +1,10 @@
 """The worker's adapters: at most one grant for each record version, and only for what still stands as it was read."""
 
+import hashlib
+import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -10,6 +14,7 @@ from functions.adapters.task_data import S3TaskData
 from functions.domain.booking import BadRecord, Booking, RecordVersion, read_booking
 from functions.domain.cursor import DATE_ATTRIBUTE
 from functions.domain.errors import ConfigurationError, TransientError
+from functions.domain.pack import Layout
 from functions.domain.task import compose, message_body, object_body
 from functions.domain.values import Item
 from functions.worker import aws as worker_aws
@@ -18,9 +23,21 @@ from functions.worker.contract import UnworkableTask
 from functions.worker.ports import Answer, Message, Standing
 from functions.worker.task import Order, Schema, judge, read_message, read_orders
 from tests.contract.staged import WINDOW, MakeIndex, at_any_time, cancelled, composed, fresh, record, refusal, stage
+from tools.workspace import ROOT
+
+
+def _reader() -> Callable[[str, Any], Any]:
+    (code,) = re.findall(r"```python\n(def read_task.*?)```", (ROOT / "docs/worker.md").read_text("utf-8"), re.DOTALL)
+    names: dict[str, Any] = {"hashlib": hashlib, "json": json}
+    exec(code, names)  # noqa: S102 -- what the page tells
+    reader: Callable[[str, Any], Any] = names["read_task"]
+    return reader
+
 
 NOW: Final = datetime(2026, 9, 17, 16, 5, tzinfo=UTC)
 COUPON: Final = {"S": "ECoupon"}
+READER: Final = _reader()
+"""The function of docs/worker.md."""
 LATER: Final = RecordVersion("", "2026-09-18", "00:10:00Z")
 
 
@@ -178,6 +195,44 @@ def test_a_missing_object_makes_a_task_unworkable_also_where_s3_calls_it_denied(
 
     with pytest.raises(UnworkableTask, match=f"^its object is missing, or may not be read: {code}"):
         sandbox.objects.read("tasks/none")
+
+
+@pytest.mark.parametrize("layout", Layout)
+def test_worker_and_reader_take_a_task_of_either_layout(
+    aws: Callable[[str], Any], task_data: S3TaskData, layout: Layout
+) -> None:
+    new = composed(*(record(f"R{n}", MemberId={"N": str(n // 2)}, Note={"S": "\u00e9"}) for n in range(6)))
+    objects, bucket = S3TaskObjects(aws("s3"), task_data.bucket), task_data.bucket
+    for task, one in zip(replace(task_data, layout=layout).upload(new, at_any_time), new, strict=True):
+        body = message_body(task, bucket)
+        received = read_message(body, bucket)
+        content = objects.read(received.header.Key, received.span)
+
+        assert (received.span is not None) is (layout is Layout.PACKED)
+        assert content == object_body(one, bucket)
+        assert [order.version for order in read_orders(received, content, Schema())] == list(one.task.versions)
+        assert READER(body, aws("s3")) == json.loads(content)
+
+
+def test_the_reader_refuses_bytes_that_are_not_the_task_s(aws: Callable[[str], Any], task_data: S3TaskData) -> None:
+    (task,) = replace(task_data, layout=Layout.PACKED).upload(composed(record("R1")), at_any_time)
+    content = aws("s3").get_object(Bucket=task_data.bucket, Key=task.key)["Body"].read()
+    altered = content.replace(b'"R1"', b'"R2"')
+    aws("s3").put_object(Bucket=task_data.bucket, Key=task.key, Body=altered)
+
+    with pytest.raises(ValueError, match="not the task's bytes"):
+        READER(message_body(task, task_data.bucket), aws("s3"))
+
+
+def test_a_range_behind_the_end_makes_a_task_unworkable_and_one_over_it_gives_what_is_there(
+    aws: Callable[[str], Any], sandbox: Sandbox
+) -> None:
+    aws("s3").put_object(Bucket=sandbox.objects.bucket, Key="tasks/x", Body=b"0123456789")
+
+    assert sandbox.objects.read("tasks/x", range(2, 5)) == b"234"
+    assert sandbox.objects.read("tasks/x", range(8, 20)) == b"89"
+    with pytest.raises(UnworkableTask, match=r"^its object ends before its range: InvalidRange "):
+        sandbox.objects.read("tasks/x", range(10, 20))
 
 
 def test_those_who_meet_at_a_stock_are_tried_again(

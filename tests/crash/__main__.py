@@ -108,7 +108,7 @@ def main() -> int:
     crash = commands.add_parser("points", help="every AWS call of a run, with every fault")
     crash.add_argument("--seed", type=int, default=3, help="of the cases with two faults")
     crash.add_argument("--doubles", type=int, default=200, metavar="N", help="so many cases with two faults")
-    crash.add_argument("--exhaustive", action="store_true", help="every fault at every call of runs in lanes too")
+    crash.add_argument("--exhaustive", action="store_true", help="every fault at every call of every path")
     crash.add_argument("--only", metavar="CASE")
     of_worker = commands.add_parser("worker", help="every AWS call of a worker's batch, with every fault")
     of_worker.add_argument("--only", metavar="CASE")

@@ -3,6 +3,7 @@
 A FIFO queue hides most repeats, so this counts what the queues were given, not what they keep.
 """
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -57,10 +58,10 @@ class Evidence:
         self.sends: dict[str, list[Send]] = defaultdict(list)
         """The sends of each task."""
         self._plans: dict[tuple[str, str], _Planned] = {}
-        self._objects: dict[str, tuple[int, State]] = {}
+        self._objects: dict[str, tuple[int, bytes]] = {}
         for at, (call, answer) in enumerate(done):
             if call.operation == "PutObject" and call.request["Key"].startswith("tasks/"):
-                self._objects.setdefault(call.request["Key"], (at, json.loads(call.request["Body"])))
+                self._objects.setdefault(call.request["Key"], (at, bytes(call.request["Body"])))
             elif call.operation == "TransactWriteItems":
                 self._take_in(at, call.request["TransactItems"])
             elif call.operation == "SendMessageBatch":
@@ -113,11 +114,14 @@ class Evidence:
                 continue
             [task] = [task for task in plans[0].tasks if task.task_id == task_id]
             data = json.loads(first.message["Data"])
-            at, content = self._objects.get(data["Key"], (first.at, {}))
+            at, content = self._body(data, first.at)
             if at >= first.at:
                 yield f"task {task_id[:8]} was sent before its object was there"
             planned = [(json.loads(version.key)["RecordId"], version.date, version.time) for version in task.versions]
             held = [tuple(Version.of(order)) for order in content.get("Orders", ())]
+            if "Range" in data:  # the body of a pack is the object that the task would have alone
+                data = {name: value for name, value in data.items() if name not in {"Range", "Sha256"}}
+                data["Key"] = task.object_key
             if held != planned or len(held) != data["OrderCount"] or {**content, "Orders": 0} != {**data, "Orders": 0}:
                 yield f"task {task_id[:8]}: its object holds {held}, its plan {planned}, its message {data}"
 
@@ -136,9 +140,18 @@ class Evidence:
             yield from self._orders(first)
 
     def _orders(self, send: Send) -> list[Mapping[str, Any]]:
-        _, content = self._objects.get(json.loads(send.message["Data"])["Key"], (0, {}))
+        _, content = self._body(json.loads(send.message["Data"]))
         orders: list[Mapping[str, Any]] = content.get("Orders", [])
         return orders
+
+    def _body(self, data: State, missing_at: int = 0) -> tuple[int, State]:
+        """What a message points at, and since when it is there; nothing if it is not, or not with the digest said."""
+        at, content = self._objects.get(data["Key"], (missing_at, b""))
+        if "Range" in data:
+            content = content[data["Range"]["Start"] :][: data["Range"]["Length"]]
+            if hashlib.sha256(content).hexdigest() != data["Sha256"]:
+                content = b""
+        return at, json.loads(content or b"{}")
 
     def _page_of(self, task_id: str, run_id: str, lane: int) -> Page:
         """The latest page of the lane that has the task in its plan."""

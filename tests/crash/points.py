@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import pytest
 from moto import mock_aws
 
+from functions.domain.pack import Layout
 from functions.usecases import dispatch_window, lay_out_lanes, merge_bucket
 from tests.crash.evidence import Evidence, Version
 from tests.machine.faults import ALWAYS, Answer, Call, Fault
@@ -30,9 +31,14 @@ PATHS: Final[dict[str, State]] = {
     "grouped": {**_PAGED, "Grouping": "window"},
     "sliced": {**_PAGED, "Slices": 2},
     "handed-over": _PAGED,
+    "packed": _PAGED,
+    "packed-full": {"ExecuteTime": TIME, "PageSize": 3},
+    "packed-grouped": {**_PAGED, "Grouping": "window", "Slices": 2},
 }
-IN_LANES: Final = ("grouped", "sliced", "handed-over")
+IN_LANES: Final = ("grouped", "sliced", "handed-over", "packed-grouped")
 PAGE_BUDGETS: Final = {"handed-over": "2"}
+PACKED: Final = ("packed", "packed-full", "packed-grouped")
+"""Runs whose tasks lie in packs; what earlier runs dispatched lies in objects."""
 RECOVERIES: Final = ("redrive", "resume")
 MAX_RECOVERIES: Final = 5
 SMALL: Final = {"CHUNK_RECORDS": 3, "MERGE_RECORDS": 6, "FOLD_OBJECTS": 2}
@@ -73,7 +79,11 @@ _NEW: Final = (
 )
 KEY: Final = ("RecordId", "BookingDateUTC", "BookingTimeUTC")
 EXPECTED: Final = {"Evaluated": 12, "Waiting": 11, "SetAside": 1}
-PAGES: Final = {"paged": 5, "full": 5, "grouped": 5, "sliced": 6, "handed-over": 5}
+PAGES: Final = {"paged": 5, "full": 5, "grouped": 5, "sliced": 6, "handed-over": 5} | {
+    "packed": 5,
+    "packed-full": 5,
+    "packed-grouped": 6,
+}
 WAITING: Final = {
     Version(item["RecordId"]["S"], item["BookingDateUTC"]["S"], item["BookingTimeUTC"]["S"]): item
     for item in (_DISPATCHED_BEFORE, _DISPATCHED_NEXT_DOOR, *_NEW)
@@ -142,6 +152,8 @@ class Stage:
     def judge(self, case: Case) -> Verdict:
         """Run the case until it comes to its end, and look at everything that it did."""
         random.seed(str(case))
+        if case.path in PACKED:
+            self.walk.set("TASK_DATA_LAYOUT", Layout.PACKED)
         if case.path in PAGE_BUDGETS:
             self.walk.set("PAGE_BUDGET", PAGE_BUDGETS[case.path])
         for point in case.points:
@@ -222,11 +234,13 @@ def staged() -> Iterator[Stage]:
 def single_faults(calls: Mapping[str, Sequence[str]], *, exhaustive: bool) -> Iterator[Case]:
     """Each call of each path with each fault; where that fails the run, it is gone on with in both ways.
 
-    The calls of runs in lanes are many: unless it must be exhaustive, each meets one fault, all kinds in turn.
+    Unless it must be exhaustive, each call of a run in lanes meets one fault, all kinds in turn, for they are many.  So
+    does a call of a run whose tasks lie in packs, but for those that write them: the others are the same calls.
     """
     for path, operations in calls.items():
         for number, operation in enumerate(operations, start=1):
-            if path in IN_LANES and not exhaustive:
+            is_sampled = path in IN_LANES or (path in PACKED and operation != "PutObject")
+            if is_sampled and not exhaustive:
                 fault = (*TRANSIENT, *FINAL)[number % 6]
                 yield Case(path, (Point(number, fault),), RECOVERIES[number // 6 % 2])
                 continue

@@ -6,6 +6,7 @@ missing, and then the worker grants each version once that waits.
 """
 
 import functools
+import itertools
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ import pytest
 from moto import mock_aws
 
 from functions.domain.budget import PAGE_TASK_SECONDS, WINDOW_LEASE_SECONDS
+from functions.domain.pack import Layout
 from functions.usecases import plan_redo
 from tests.crash.circle import Circle, Deliveries
 from tests.crash.evidence import Evidence, Version
@@ -44,6 +46,8 @@ WAYS: Final[tuple[State, ...]] = (
     {"PaginationEnabled": True, "Grouping": "window", "Slices": 3},
 )
 """How a run reads its window, half of them in lanes."""
+LAYOUTS: Final = tuple(itertools.product(Layout, Layout))
+"""Of task data while things go wrong, and afterwards: one schedule after the other."""
 EFFECTS: Final = ("PutObject", "TransactWriteItems", "SendMessageBatch")
 """Where most can go wrong."""
 DECISIONS: Final = ("TransactWriteItems",)
@@ -196,6 +200,7 @@ class Schedule:
 
     def __init__(self, account: Account, walk: Walk, worker: Worker, seed: int) -> None:
         random.seed(seed)
+        self._layouts = LAYOUTS[seed % len(LAYOUTS)]
         self._chance = random.Random(seed)  # noqa: S311 -- chance, no secret
         self._account = account
         self._walk = walk
@@ -213,6 +218,7 @@ class Schedule:
         for _ in range(self._chance.randint(1, 2)):
             self._dispatch(self._chance.choice([*WINDOWS]))
         self._walk.calls.unstage()
+        self._walk.set("TASK_DATA_LAYOUT", self._layouts[1])
         if self._chance.random() < 0.3:
             self._attempts.wake()
         if self._chance.random() < 0.5:
@@ -241,6 +247,7 @@ class Schedule:
         walk.max_invocations = MAX_INVOCATIONS
         walk.watched = chance.random() < 0.8
         walk.set("PAGE_BUDGET", chance.choice(("2", "2000")))
+        walk.set("TASK_DATA_LAYOUT", self._layouts[0])
         for function in ("DispatchPage", "DispatchWindow", "StagePage", "FoldPages", "MergeBucket"):
             walk.stand_in(function, self._attempts.make, MAX_INVOCATIONS)
         for _ in range(chance.randint(0, 4)):

@@ -18,6 +18,7 @@ import pytest
 from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import LedgerTable
 from functions.adapters.task_data import S3TaskData
+from functions.domain.pack import Layout
 from functions.domain.plan import Plan
 from functions.domain.run import Counts
 from functions.domain.window import Window
@@ -85,8 +86,10 @@ class Task:
 
     @property
     def content(self) -> bytes:
-        """The object as it was written."""
-        return self.application.content(self.data["Key"])
+        """The object as it was written, or its bytes in a pack."""
+        named = self.data.get("Range")
+        span = range(named["Start"], named["Start"] + named["Length"]) if named else None
+        return self.application.content(self.data["Key"], span)
 
     @property
     def object(self) -> dict[str, Any]:
@@ -169,10 +172,20 @@ class Application:
         """Let every function call AWS over the wire."""
         for module, function in self.functions().items():
             ours = {"AWS_ENDPOINT_URL": self.wire.endpoint, "AWS_SDK_UA_APP_ID": module}
-            variables = {**function["Environment"]["Variables"], **ours}
-            self.client("lambda").update_function_configuration(
-                FunctionName=function["FunctionName"], Environment={"Variables": variables}
-            )
+            self._configure(function, ours)
+
+    def lay_out(self, layout: Layout) -> None:
+        """Give every function that dispatches this layout of task data, as a deployment with the setting does."""
+        for function in self.functions().values():
+            if "TASK_DATA_LAYOUT" in function["Environment"]["Variables"]:
+                self._configure(function, {"TASK_DATA_LAYOUT": layout.value})
+
+    def _configure(self, function: dict[str, Any], variables: dict[str, str]) -> None:
+        """Set these environment variables of a function beside those that it has."""
+        self.client("lambda").update_function_configuration(
+            FunctionName=function["FunctionName"],
+            Environment={"Variables": {**function["Environment"]["Variables"], **variables}},
+        )
 
     def new_day(self) -> "Day":
         """A date that is this test's own, with its neighbours."""
@@ -235,9 +248,12 @@ class Application:
         found = pages.paginate(Bucket=self.outputs["TaskDataBucketName"], Prefix=prefix)
         return [content["Key"] for page in found for content in page.get("Contents", ())]
 
-    def content(self, key: str) -> bytes:
-        """An object of the bucket."""
-        answer = self.client("s3").get_object(Bucket=self.outputs["TaskDataBucketName"], Key=key)
+    def content(self, key: str, span: range | None = None) -> bytes:
+        """An object of the bucket, or some bytes of it."""
+        place = {"Bucket": self.outputs["TaskDataBucketName"], "Key": key}
+        if span is not None:
+            place["Range"] = f"bytes={span.start}-{span.stop - 1}"
+        answer = self.client("s3").get_object(**place)
         content: bytes = answer["Body"].read()
         return content
 
@@ -427,7 +443,8 @@ def assert_done(day: Day, output: dict[str, Any], records: list[str]) -> None:
 
 
 def _records(content: bytes) -> list[str]:
-    return [_name(order["RecordId"]) for order in json.loads(content)["Orders"]]
+    """The records of a task's object, or of all tasks of a pack."""
+    return [_name(order["RecordId"]) for body in content.splitlines() for order in json.loads(body)["Orders"]]
 
 
 def _name(record_id: str) -> str:

@@ -18,6 +18,7 @@ from functions.adapters.task_data import S3TaskData
 from functions.domain.booking import BadRecord, read_booking
 from functions.domain.errors import InvalidInput
 from functions.domain.lane import FIRST_MERGE
+from functions.domain.pack import Layout
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Path, Progress, Run
 from functions.domain.staging import page_key, staged_line
@@ -178,6 +179,18 @@ def test_a_dispatched_booking_is_found_in_its_task_on_the_queue(site: Site) -> N
         "Message  on its queue",
         "Grant    not known: this stack has no worker of its own",
     ]
+
+
+def test_of_a_task_in_a_pack_the_pack_and_its_bytes_are_told(site: Site) -> None:
+    tasks = compose(site.read(R1, R2, R5), HOUR)
+    placed = S3TaskData(site.application.s3, site.bucket, Layout.PACKED).upload(tasks, lambda: None)
+    plan = Plan(1, tuple(placed), None, Counts(pages=1))
+    site.ledger.finish_plan(site.decide(plan), plan)
+    extent = placed[1].extent
+    assert extent is not None
+
+    place = f"s3://{site.bucket}/{extent.key}, bytes {extent.start} to {extent.start + extent.length - 1}"
+    assert f"Object   {place}" in site.say("R5").splitlines()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from aws_cdk import App
 
+from functions.domain.pack import Layout
 from infra.bundle import LambdaBundle
 from infra.stack import DispatcherStack
 from infra.stage import STAGES, ExistingBookings, Stage
@@ -69,6 +70,7 @@ def templates(
             booking_shards=16,
             lane_concurrency=40,
             page_budget=500,
+            task_data_layout=Layout.PACKED,
         ),
     ]
     stacks = {stage.name: synthesizer.stack(stage) for stage in stages}

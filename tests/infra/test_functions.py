@@ -243,6 +243,15 @@ def test_a_run_s_plan_knows_what_the_deployment_allows(
     assert environment["PAGE_BUDGET"] == page_budget
 
 
+@pytest.mark.parametrize(("stage", "layout"), [("Sandbox", "object"), ("Wide", "packed")])
+def test_whoever_dispatches_knows_how_bodies_are_laid_out(
+    templates: dict[str, StackTemplate], stage: str, layout: str
+) -> None:
+    functions = templates[stage].properties(FUNCTION)
+    for name in ("DispatchPage", "DispatchWindow", "MergeBucket", "RedoPage"):
+        assert functions[f"Functions{name}Function"]["Environment"]["Variables"]["TASK_DATA_LAYOUT"] == layout
+
+
 def test_the_key_attributes_arrive_as_a_list(functions: dict[str, Any]) -> None:
     environment = functions["DispatchPage"]["Environment"]["Variables"]
     assert settings.load(settings.DispatchSettings, environment).booking_key_attributes == ("RecordId",)

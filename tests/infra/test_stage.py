@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from functions.domain.pack import Layout
 from infra.stage import STAGES, ExistingBookings, SettingError, Stage
 
 TABLE = {"bookingTableName": "T", "bookingIndexName": "I", "bookingKeyAttributes": ["A"]}
@@ -119,6 +120,19 @@ def test_a_number_out_of_its_range_is_refused(name: str) -> None:
     for number in (least - 1, most + 1, str(most + 1)):
         with pytest.raises(SettingError, match=rf"^{name}: .* from {least} to {most}\.$"):
             stage(**{name: number})
+
+
+@pytest.mark.parametrize(
+    ("given", "layout"), [(None, Layout.OBJECT), ("object", Layout.OBJECT), ("packed", Layout.PACKED)]
+)
+def test_each_task_has_an_object_of_its_own_unless_they_are_packed(given: Any, layout: Layout) -> None:
+    assert stage(taskDataLayout=given).task_data_layout is layout
+
+
+@pytest.mark.parametrize("given", ["", "Packed", "pack", 1, True, ["packed"]])
+def test_a_layout_that_is_none_is_refused(given: Any) -> None:
+    with pytest.raises(SettingError, match=r"^taskDataLayout: .* is none of object, packed\.$"):
+        stage(taskDataLayout=given)
 
 
 def test_the_index_is_partitioned_by_the_contract_s_date_unless_another_attribute_is_named() -> None:

@@ -8,6 +8,7 @@ sends and lanes go one after the other, so that the same walk makes the same cal
 import contextlib
 import copy
 import functools
+import hashlib
 import importlib
 import io
 import itertools
@@ -39,6 +40,7 @@ from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker, 
 
 from functions.adapters import pool
 from functions.domain.budget import PAGE_FUNCTION_SECONDS, SMALL_FUNCTION_SECONDS, WINDOW_FUNCTION_SECONDS
+from functions.domain.pack import Layout
 from functions.handlers import observed, piece_task, wiring, write_report
 from tests.machine import nested
 from tests.machine.faults import Call, Calls, ProcessDied, When
@@ -212,8 +214,8 @@ class Account:
 
     @property
     def tasks(self) -> list[Sent]:
-        """The tasks on the queues, in the order of `messages`; an error if one has no object."""
-        return [_sent(route, content, self.read) for route, content in self.messages]
+        """The tasks on the queues, in the order of `messages`; an error if the body of one is not there."""
+        return [_sent(route, content, self.task_body) for route, content in self.messages]
 
     @property
     def records(self) -> list[str]:
@@ -229,6 +231,14 @@ class Account:
     def read(self, key: str) -> Any:
         """An object's content."""
         return json.loads(_own("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read())
+
+    def task_body(self, data: State) -> Any:
+        """What a message's `Data` points at."""
+        content: bytes = _own("s3").get_object(Bucket=BUCKET, Key=data["Key"])["Body"].read()
+        if "Range" in data:
+            content = content[data["Range"]["Start"] :][: data["Range"]["Length"]]
+            assert hashlib.sha256(content).hexdigest() == data["Sha256"]
+        return json.loads(content)
 
     def put(self, key: str, body: bytes = b"{}") -> None:
         """Put an object into the bucket."""
@@ -683,14 +693,15 @@ def _environment(account: Account) -> dict[str, str]:
         "STILL_WAITING_HOURS": "24",
         "REDO_WITHOUT_APPROVAL": "0",
         "STACK_NAME": "BookingtimeDispatcherTest",
+        "TASK_DATA_LAYOUT": Layout.OBJECT.value,
         "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
         **{f"{variable}_PARAMETER": f"/flags/{name}" for variable, name in flags.items()},
     }
 
 
-def _sent(route: str, message: State, read: Callable[[str], Any]) -> Sent:
+def _sent(route: str, message: State, content: Callable[[State], Any]) -> Sent:
     data = json.loads(message["Data"])
-    orders = read(data["Key"])["Orders"]
+    orders = content(data)["Orders"]
     group = (data["ShopId"], data["MemberId"], data["PromotionEngineId"])
     return Sent(route, message["TaskId"], group, tuple(order["RecordId"] for order in orders))
 

@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
+from functions.domain.pack import Layout
 from tests.unit.fakes import World
 
 settings.register_profile(
@@ -27,6 +28,14 @@ def no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a unit test opened a socket")
 
     monkeypatch.setattr(socket.socket, "__init__", refuse)
+
+
+@pytest.fixture(scope="module", params=Layout)
+def either_layout(request: pytest.FixtureRequest) -> Iterator[Layout]:
+    """Every test of a module that uses this is run in both layouts of task data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(World, "layout", request.param)
+        yield request.param
 
 
 @pytest.fixture

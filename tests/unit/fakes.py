@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, NoReturn, TypeAlias
 
 from functions.domain.booking import BadRecord, RecordVersion, Route
 from functions.domain.budget import (
@@ -27,6 +27,7 @@ from functions.domain.budget import (
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE, Token, start_key, token_of
 from functions.domain.errors import DispatcherError, DispatchFailed, LeaseLost, TransientError, WindowBusy
 from functions.domain.lane import FIRST_FOLD, Range, Step
+from functions.domain.pack import Layout, Pack
 from functions.domain.page import QueryPage
 from functions.domain.plan import Plan
 from functions.domain.reconcile import DatedPlan
@@ -486,16 +487,35 @@ class FakeTaskData:
     """The bucket."""
 
     faults: Faults
+    layout: Layout = Layout.OBJECT
     objects: dict[str, bytes] = field(default_factory=dict)
     bad_records: dict[tuple[str, int, int], Sequence[BadRecord]] = field(default_factory=dict)
     """By run, lane and page."""
 
-    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> None:
+    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> Sequence[Task]:
         """See `TaskData.upload`."""
-        for new in tasks:
+        held = [new for new in tasks if self.layout is Layout.PACKED and isinstance(new.documents, Sequence)]
+        alone = [new for new in tasks if self.layout is Layout.OBJECT or not isinstance(new.documents, Sequence)]
+        packs = [Pack.of(held, BUCKET)] if held else []
+        bodies = [(pack.key, b"".join(pack.pieces())) for pack in packs]
+        bodies += [(new.task.object_key, object_body(new, BUCKET)) for new in alone]
+        for key, body in bodies:
             before_each()
             with self.faults.call("upload"):
-                self.objects[new.task.object_key] = object_body(new, BUCKET)
+                self.objects[key] = body
+        return [*(task for pack in packs for task in pack.tasks), *(new.task for new in alone)]
+
+    @property
+    def bodies(self) -> dict[str, bytes]:
+        """Every task's body, by the key that it has where it lies alone: the same in either layout."""
+        packs = [content for key, content in self.objects.items() if key.endswith(".jsonl")]
+        alone = {key: content for key, content in self.objects.items() if not key.endswith(".jsonl")}
+        return alone | {json.loads(line)["Key"]: line for pack in packs for line in pack.splitlines()}
+
+    def body(self, key: str, span: range | None) -> bytes:
+        """An object, or some bytes of it."""
+        content = self.objects[key]
+        return content if span is None else content[span.start : span.stop]
 
     def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:
         """See `TaskData.set_aside`."""
@@ -600,7 +620,10 @@ class FakeQueues:
                     accepted(task.task_id for task in batch)
 
     def _accept(self, task: Task) -> None:
-        assert task.object_key in self.objects, "a message was sent before its object was there"
+        assert task.key in self.objects, "a message was sent before its object was there"
+        if task.extent:
+            body = self.objects[task.key][task.extent.start :][: task.extent.length]
+            assert hashlib.sha256(body).hexdigest() == task.extent.sha256, "a message names other bytes than its task's"
         self.sent.append(task.task_id)
         if task.task_id in self.ledger.settled_task_ids():
             self.needless.append(task.task_id)
@@ -626,13 +649,16 @@ class FakeNotifier:
 class World:
     """Everything outside the use cases, wired together."""
 
+    layout: ClassVar = Layout.OBJECT
+    """Of new tasks, in every world made from now on; the fixture `either_layout` changes it."""
+
     def __init__(self, *records: Item) -> None:
         """Start with these bookings in the table."""
         self.faults = Faults()
         self.clock = Clock()
         self.index = FakeIndex(self.faults)
         self.ledger = FakeLedger(self.faults, self.clock)
-        self.task_data = FakeTaskData(self.faults)
+        self.task_data = FakeTaskData(self.faults, self.layout)
         self.queues = FakeQueues(self.faults, self.clock, self.task_data.objects, self.ledger)
         self.notifier = FakeNotifier(self.faults)
         self.kill_switch = False
@@ -671,9 +697,15 @@ class World:
                 return merge_bucket(run, progress, others, self.dispatch, deadline)
 
     def orders(self, message: Message) -> list[dict[str, Any]]:
-        """The records in the object that a message points to."""
-        orders: list[dict[str, Any]] = json.loads(self.task_data.objects[message.data["Key"]])["Orders"]
+        """The records in the body that a message points to."""
+        orders: list[dict[str, Any]] = json.loads(self.body(message))["Orders"]
         return orders
+
+    def body(self, message: Message) -> bytes:
+        """The body that a message points to."""
+        named = message.data.get("Range")
+        span = range(named["Start"], named["Start"] + named["Length"]) if named else None
+        return self.task_data.body(message.data["Key"], span)
 
     def record_ids(self) -> list[list[str]]:
         """The record ids of every task, in the order of arrival, as a consumer sees them that drops a repeated id."""
@@ -681,6 +713,18 @@ class World:
         for message in self.queues.messages:
             first.setdefault(message.task["TaskId"], message)
         return [[order["RecordId"] for order in self.orders(message)] for message in first.values()]
+
+    @property
+    def delivered(self) -> list[tuple[Route, str, str, bytes]]:
+        """What consumers get, but for where it lies: route, group, message and body, sorted."""
+        told = []
+        for message in self.queues.messages:
+            data = message.data
+            body = self.body(message)
+            assert "Range" in data or data["Key"] == json.loads(body)["Key"]
+            data = {name: value for name, value in data.items() if name not in {"Key", "Range", "Sha256"}}
+            told.append((message.route, message.group, json.dumps({**message.task, "Data": data}), body))
+        return sorted(told)
 
     def must_be_dispatched_once(self) -> None:
         """Every record that waits is in a task, none is in two, and no task was sent again without need."""
@@ -894,12 +938,12 @@ class FakeSandbox:
         """The world's time."""
         return datetime.fromtimestamp(self.world.clock(), UTC)
 
-    def read(self, key: str) -> bytes:
+    def read(self, key: str, span: range | None = None) -> bytes:
         """See `TaskObjects.read`."""
         with self.world.faults.call("read object"):
             if key not in self.world.task_data.objects:
                 raise UnworkableTask("its object is missing")
-            return self.world.task_data.objects[key]
+            return self.world.task_data.body(key, span)
 
     def newest(self, key: Item) -> Item | None:
         """See `Bookings.newest`."""

@@ -76,7 +76,7 @@ def test_the_worked_example_comes_out_exactly() -> None:
     }
     assert world.record_ids() == [["R2", "R1"], ["R5"], ["R3"]]
     assert [message.route for message in world.queues.messages] == [Route.POINT, Route.POINT, Route.COUPON]
-    assert len(world.task_data.objects) == 3
+    assert len(world.task_data.bodies) == 3
     (of_a, _, of_b) = world.queues.messages
     assert of_a.task["JobName"] == "RewardPoint"
     assert of_b.task["JobName"] == "RewardCoupon"
@@ -254,7 +254,7 @@ def test_a_group_spread_over_pages_gets_several_tasks_in_one_message_group_in_pa
     assert world.record_ids() == [["R1"], ["R2"], ["R3"]]
     assert first.group == second.group != other.group
     assert first.data["Key"] != second.data["Key"]
-    assert (summary["Groups"], summary["Tasks"], len(world.task_data.objects)) == (3, 3, 3)
+    assert (summary["Groups"], summary["Tasks"], len(world.task_data.bodies)) == (3, 3, 3)
 
 
 def test_a_page_s_answer_is_small_however_many_groups_it_has() -> None:

@@ -8,6 +8,8 @@ from functions.domain.booking import Route
 from functions.domain.run import Path
 from tests.unit.fakes import DAY, Record, World, a_run, booking, walk, window
 
+pytestmark = pytest.mark.usefixtures("either_layout")
+
 TIMES: Final = {
     "14:30:00Z": {14},
     "14:59:59.9999999Z": {14},

@@ -223,7 +223,7 @@ def test_grouping_by_window_gives_exactly_the_tasks_of_the_full_path(
 
         summary = walk(grouped, a_run(path=Path.GROUPED, **layout))
 
-    assert grouped.task_data.objects == full.task_data.objects, "the same ids, the same bodies"
+    assert grouped.task_data.bodies == full.task_data.bodies, "the same ids, the same bodies"
     assert sorted(grouped.queues.sent) == sorted(full.queues.sent)
     for name in ("Outcome", "Evaluated", "Waiting", "Dispatched", "SetAside", "Groups", "Tasks"):
         assert summary[name] == expected[name]

@@ -51,7 +51,7 @@ def test_two_starters_of_one_window_create_the_tasks_of_one_run() -> None:
     outputs.append(walk(world, a_run()))
 
     assert [output["Outcome"] for output in outputs] == ["AlreadyRunning", "Dispatched"]
-    assert (len(world.task_data.objects), len(world.queues.sent)) == (3, 3)
+    assert (len(world.task_data.bodies), len(world.queues.sent)) == (3, 3)
 
 
 @pytest.mark.parametrize("hour", [14, 16])

@@ -10,10 +10,13 @@ import pytest
 
 from functions.domain.budget import PAGE_LEASE_SECONDS
 from functions.domain.errors import DispatchFailed, LeaseLost, WindowBusy
+from functions.domain.pack import Layout
 from functions.domain.run import Others, Progress, Run
 from functions.usecases.attempt import CONFIRMED_SECONDS
 from functions.usecases.ports import Lease
 from tests.unit.fakes import Died, Execution, World, a_run, booking, dead, failed, walk, window
+
+pytestmark = pytest.mark.usefixtures("either_layout")
 
 B, E, F = booking("B", "15:30:00Z"), booking("E", "16:00:00Z"), booking("F", "16:30:00Z")
 LATER = window(16)
@@ -70,7 +73,7 @@ def test_the_plan_is_written_before_anything_is_sent_or_a_neighbour_sends_it_onc
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_the_plan_is_written_after_all_objects_or_what_it_holds_cannot_be_sent(world: World, nth: int) -> None:
     world.index.put(booking("C", MemberId=2), booking("D", MemberId=3))
-    world.faults.before("upload", dead, nth)
+    world.faults.before("upload", dead, nth if world.layout is Layout.OBJECT else 1)
     die(world, a_run())
 
     assert world.ledger.stored == {}

@@ -32,6 +32,8 @@ from tests.unit.fakes import (
     window,
 )
 
+pytestmark = pytest.mark.usefixtures("either_layout")
+
 HOURS: Final = (14, 15, 16)
 EDGES: Final = ["15:00:00.5Z", "15:00:00Z", "16:00:00.5Z", "16:00:00Z"]
 TIMES: Final = ["14:50:00Z", *EDGES, "15:10:00Z", "15:50:00Z", *EDGES, "16:10:00Z"]

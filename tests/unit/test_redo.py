@@ -16,6 +16,8 @@ from functions.usecases.take_leases import take_leases
 from tests.unit.fakes import DAY, World, a_run, booking, failed, window
 from tests.unit.reconciling import FakeReports
 
+pytestmark = pytest.mark.usefixtures("either_layout")
+
 LIST: Final = "reports/2026-09-17/15/reconcile-1-missing.jsonl"
 REDO: Final = Redo("reports/2026-09-17/15/reconcile-1.json", LIST, 3, "Ann", "late")
 

@@ -15,6 +15,8 @@ from functions.usecases.progress import progress_of
 from functions.usecases.take_leases import Start, take_leases
 from tests.unit.fakes import Died, World, a_run, booking, dead, failed, throttled, total, walk, window
 
+pytestmark = pytest.mark.usefixtures("either_layout")
+
 TOKEN = {"RecordId": {"S": "R1"}, "BookingDateUTC": {"S": "2026-09-17"}, "BookingTimeUTC": {"S": "15:01:00Z"}}
 
 

@@ -3,6 +3,7 @@ from dataclasses import fields
 import pytest
 
 from functions.domain.errors import ConfigurationError
+from functions.domain.pack import Layout
 from functions.settings import (
     BookingSettings,
     DispatchSettings,
@@ -35,6 +36,7 @@ ENVIRONMENT = {
     "ALARM_TOPIC_ARN": "arn:topic",
     "STILL_WAITING_HOURS": "24",
     "STACK_NAME": "stack",
+    "TASK_DATA_LAYOUT": "packed",
 }
 KINDS = [
     ParameterSettings,
@@ -58,6 +60,7 @@ def test_settings_are_read_of_the_variables_of_their_names() -> None:
 
     assert settings.booking_key_attributes == ("Id", "Rev")
     assert settings.coupon_task_queue_url == "https://coupons"
+    assert settings.task_data_layout is Layout.PACKED
     assert load(LedgerSettings, ENVIRONMENT) == LedgerSettings("ledger")
     assert load(NotifierSettings, ENVIRONMENT) == NotifierSettings("arn:topic")
     assert load(ParameterSettings, ENVIRONMENT).set_aside_limit_parameter == "/limit"
@@ -85,6 +88,12 @@ def test_key_attributes_that_are_no_list_of_names_are_refused(text: str) -> None
 def test_a_number_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="environment variable PAGE_BUDGET is no whole number"):
         load(ParameterSettings, {**ENVIRONMENT, "PAGE_BUDGET": text})
+
+
+@pytest.mark.parametrize("text", ["pack", "Packed", "OBJECT", " object"])
+def test_a_layout_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^environment variable TASK_DATA_LAYOUT is none of object, packed$"):
+        load(DispatchSettings, {**ENVIRONMENT, "TASK_DATA_LAYOUT": text})
 
 
 def test_a_function_reads_nothing_else_of_its_environment() -> None:

@@ -1,6 +1,7 @@
 """The reference worker, over fakes."""
 
 import functools
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -34,6 +35,8 @@ from tests.unit.fakes import (
     worked_example,
 )
 
+pytestmark = pytest.mark.usefixtures("either_layout")
+
 PLENTY: Final = timedelta(seconds=120)
 RECEIVES: Final = 5
 """So often does a queue deliver a message."""
@@ -63,12 +66,16 @@ def altered(message: Message, **header: Any) -> Message:
     return message._replace(body=json.dumps(body))
 
 
-def reobjected(sandbox: FakeSandbox, message: Message, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the object of a message."""
-    key = json.loads(json.loads(message.body)["Data"])["Key"]
-    content = json.loads(sandbox.world.task_data.objects[key])
+def reobjected(sandbox: FakeSandbox, message: Message, change: Callable[[dict[str, Any]], object]) -> Message:
+    """Change the object of a message, which is the only task; where it lies in a pack its range and digest fit."""
+    header = json.loads(json.loads(message.body)["Data"])
+    content = json.loads(sandbox.world.task_data.objects[header["Key"]])
     change(content)
-    sandbox.world.task_data.objects[key] = json.dumps(content).encode()
+    body = json.dumps(content).encode()
+    sandbox.world.task_data.objects[header["Key"]] = body
+    if "Range" not in header:
+        return message
+    return altered(message, Range={"Start": 0, "Length": len(body)}, Sha256=hashlib.sha256(body).hexdigest())
 
 
 def status_of(sandbox: FakeSandbox, record_id: str) -> str:
@@ -288,9 +295,8 @@ def test_an_object_that_was_altered_grants_nothing_and_its_reason_is_kept(
     sandbox: FakeSandbox, change: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
     (message,) = dispatched(sandbox, booking("R1"), booking("R2"))
-    reobjected(sandbox, message, change)
 
-    must_be_refused(sandbox, message, reason)
+    must_be_refused(sandbox, reobjected(sandbox, message, change), reason)
 
 
 def must_be_refused(sandbox: FakeSandbox, message: Message, reason: str) -> None:
@@ -304,7 +310,7 @@ def must_be_refused(sandbox: FakeSandbox, message: Message, reason: str) -> None
 @pytest.mark.parametrize("window", ["2026-13-17T15:00:00Z", "2026-09-17T14:00:00Z"], ids=["no hour", "another hour"])
 def test_a_window_that_is_not_the_keys_is_refused(sandbox: FakeSandbox, window: str) -> None:
     (message,) = dispatched(sandbox, booking("R1"))
-    reobjected(sandbox, message, lambda content: content.update(WindowStart=window))
+    message = reobjected(sandbox, message, lambda content: content.update(WindowStart=window))
 
     (worked,) = work(sandbox, [altered(message, WindowStart=window)])
 

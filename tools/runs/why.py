@@ -358,7 +358,7 @@ class _Search:
         return InTask(
             met=met,
             task=task,
-            object=f"s3://{self.bucket}/{task.object_key}",
+            object=f"s3://{self.bucket}/{task.key}{_extent(task)}",
             ledger=f"{partition} / {row}",
             sent=plan.finished or task.task_id in plan.sent,
             finished=None if dated.finished_at is None else datetime.fromtimestamp(dated.finished_at, UTC),
@@ -477,6 +477,11 @@ class _Search:
 
 def _mets(found: Iterable[InTask | SetAside]) -> Iterator[Met]:
     return (each.met for each in found)
+
+
+def _extent(task: Task) -> str:
+    """Which bytes of a pack are the task's body."""
+    return f", bytes {task.extent.start} to {task.extent.start + task.extent.length - 1}" if task.extent else ""
 
 
 def _met(window: Window, run_id: str, plan: Plan, moment: str) -> Met:
