@@ -15,7 +15,7 @@ NODE_PACKAGES := node_modules/.installed-$(shell cksum < package-lock.json | tr 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help run up stop find test check crash-test soak setup synth deploy destroy bench-memory bench-scale bench-reconcile schemas bundle-local bundle-aws
+.PHONY: help run up stop find test check crash-test soak setup synth deploy destroy bench bench-quick bench-memory bench-scale bench-reconcile schemas bundle-local bundle-aws
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F '|' '{ printf "make %-15s %s\n", $$1, $$2 }'
@@ -60,6 +60,12 @@ crash-test: $(PACKAGES) ## let every AWS call of a run and of a worker go wrong 
 
 soak: $(PACKAGES) ## dispatch, mend and grant through 2,000 random schedules of faults, changes and rival runs
 	@$(BIN)/python -m tests.crash soak
+
+bench: bundle-local ## measure what dispatching takes against its own baselines: time, calls, memory, start-up, cost
+	@$(BIN)/python -m benchmarks.bench
+
+bench-quick: bundle-local ## do the same on so little that no figure means anything, to see that it works
+	@$(BIN)/python -m benchmarks.bench --quick --results .local/bench-quick
 
 bench-memory: $(PACKAGES) ## measure the memory of the full path and of the page path
 	@$(BIN)/python -m benchmarks.memory

@@ -3,8 +3,8 @@
     python -m benchmarks.dispatched_hour paged 300000
 
 It reads the environment of a dispatching function.  The last line that it prints is a JSON object: `BaseBytes` and
-`PeakBytes` (most resident memory before the first page, and in all), `Totals` (of the last answer), `Objects` and
-`Messages` (how many were written and sent).
+`PeakBytes` (most resident memory before the first page, and in all), `Peaks` (the most behind each page), `Totals` (of
+the last answer), `Objects` and `Messages` (how many were written and sent).
 
 Real are the handlers, use cases and adapters, and botocore's validating, serialising, signing and parsing.  AWS is not:
 each request is answered at botocore's `before-send` event, in the place of the network.  So what a connection takes
@@ -83,12 +83,15 @@ def dispatch_hour(path: Path, bookings: int) -> dict[str, Any]:
     run, context = run_on(path), context_of(WINDOW_FUNCTION_SECONDS)
     progress = Progress().to_state()
     base = peak_rss()
+    peaks = []
     while progress["HasMore"]:
         event = {"Run": run.to_state(), "Others": Others().to_state(), "Progress": progress}
         progress = json.loads(json.dumps(handler(event, context)))
+        peaks.append(peak_rss())
     return {
         "BaseBytes": base,
-        "PeakBytes": peak_rss(),
+        "PeakBytes": peaks[-1],
+        "Peaks": peaks,
         "Totals": progress["Totals"],
         "Objects": aws.objects,
         "Messages": aws.messages,
@@ -191,19 +194,33 @@ class _Raw(BytesIO):
 def query_answer(start: int, limit: int, bookings: int) -> bytes:
     """The bookings from number `start` on."""
     draw = random.Random(start)  # noqa: S311 -- test data: the same page must be the same each time
-    return page_answer(range(start, bookings), limit, bookings, draw, lambda number: _member(number, draw))
+    return page_answer(
+        range(start, bookings), limit, evenly(bookings), draw, lambda number: member_of_page(number, draw)
+    )
 
 
-def page_answer(left: range, limit: int, bookings: int, draw: random.Random, member: Callable[[int], int]) -> bytes:
+def evenly(bookings: int) -> Callable[[int], str]:
+    """The booking times of so many bookings, the same number in each second of the window."""
+
+    def time_of(number: int) -> str:
+        minute, second = divmod(number * 3600 // bookings, 60)
+        return f"15:{minute:02}:{second:02}Z"
+
+    return time_of
+
+
+def page_answer(
+    left: range, limit: int, time_of: Callable[[int], str], draw: random.Random, member: Callable[[int], int]
+) -> bytes:
     """The first page of what is left; as with DynamoDB a full page has a next one, which may be empty."""
     page = left[:limit]
-    items = ",".join(_item(number, bookings, member(number), draw) for number in page)
-    token = f',"LastEvaluatedKey":{{{_key(page[-1], bookings)}}}' if len(page) == limit else ""
+    items = ",".join(_item(number, time_of(number), member(number), draw) for number in page)
+    token = f',"LastEvaluatedKey":{{{_key(page[-1], time_of(page[-1]))}}}' if len(page) == limit else ""
     return f'{{"Items":[{items}],"Count":{len(page)},"ScannedCount":{len(page)}{token}}}'.encode()
 
 
-def _member(number: int, draw: random.Random) -> int:
-    """Where a booking is not its member's only one, it belongs to one of 320 members.
+def member_of_page(number: int, draw: random.Random) -> int:
+    """Whose booking it is: its own member's, or that of one of 320 members.
 
     Some of them book seven times as often as others.  That makes 0.60 groups for each booking of a page, and 0.35 for
     each of a whole hour.
@@ -211,19 +228,18 @@ def _member(number: int, draw: random.Random) -> int:
     return 10_000_000 + number if draw.random() < _ONLY_ONE else int(50 * 7.4 ** draw.random())
 
 
-def _key(number: int, bookings: int) -> str:
-    minute, second = divmod(number * 3600 // bookings, 60)
+def _key(number: int, time_text: str) -> str:
     return (
         f'"RecordId":{{"S":"{number:012}"}},"BookingDateUTC":{{"S":"{WINDOW.date}"}},'
-        f'"BookingTimeUTC":{{"S":"15:{minute:02}:{second:02}Z"}}'
+        f'"BookingTimeUTC":{{"S":"{time_text}"}}'
     )
 
 
-def _item(number: int, bookings: int, member: int, draw: random.Random) -> str:
+def _item(number: int, time_text: str, member: int, draw: random.Random) -> str:
     """A waiting booking of 450 bytes as DynamoDB counts them."""
     kind = "Point" if member % 5 else "ECoupon"
     return (
-        f'{{{_key(number, bookings)},"ShopId":{{"N":"{member % 40}"}},"MemberId":{{"N":"{member}"}},'
+        f'{{{_key(number, time_text)},"ShopId":{{"N":"{member % 40}"}},"MemberId":{{"N":"{member}"}},'
         f'"PromotionEngineId":{{"N":"7001"}},"RewardStatus":{{"S":"WaitToReward"}},"RewardType":{{"S":"{kind}"}},'
         f'"OrderTime":{{"S":"2026-09-10T{draw.randrange(24):02}:{number % 60:02}:00.0000000+08:00"}},'
         f'"OrderId":{{"S":"TG{number:014}"}},"Amount":{{"N":"{draw.randrange(1, 9999)}.50"}},'

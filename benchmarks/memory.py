@@ -15,10 +15,12 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from statistics import median
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from matplotlib import rc_context
@@ -37,11 +39,16 @@ GOAL: Final = 1.05
 """The page path's peak at the largest hour over that at the smallest."""
 
 SIDE_BY_SIDE: Final = 2
-PROCESS_SECONDS: Final = 900
+PROCESS_SECONDS: Final = 1800
 """The longest that one process may take."""
 
 MB: Final = 1_000_000
 RESULTS: Final = FilePath(__file__).parent / "results"
+
+OBJECT: Final = "object"
+"""The task data's layout in which each task has an object of its own."""
+LAYOUT: Final = "TASK_DATA_LAYOUT"
+"""The variable that names it."""
 
 _ROOT: Final = FilePath(__file__).parent.parent
 _ENVIRONMENT: Final = {
@@ -59,25 +66,25 @@ _ENVIRONMENT: Final = {
     "POINT_TASK_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/111122223333/point.fifo",
     "COUPON_TASK_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/111122223333/coupon.fifo",
     "STOP_PARAMETER": "BookingDispatcherStop",
-    "TASK_DATA_LAYOUT": "object",
+    LAYOUT: OBJECT,
     "POWERTOOLS_SERVICE_NAME": "dispatcher",
     "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
     "PYTHONHASHSEED": "0",
 }
-_INK: Final = "#737b85"
+INK: Final = "#737b85"
 _LINES: Final = {Path.FULL: ("full read", "#d9730d", (-120, -44)), Path.PAGED: ("page by page", "#2f81f7", (0, 10))}
 """Name, colour, and where the label stands, in points from the last point."""
 
-_STYLE: Final[dict[Any, Any]] = {
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "axes.titlecolor": _INK,
+STYLE: Final[dict[Any, Any]] = {
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
     "font.size": 10,
     "svg.fonttype": "path",
     "svg.hashsalt": "memory",
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
 }
 _DROPPED: Final = ("AWS_", "MALLOC_", "GLIBC_", "POWERTOOLS_", "PYTHON", "LOG_LEVEL")
 """Variables of the caller that would change what is measured."""
@@ -89,42 +96,57 @@ class Measured:
 
     base: int
     peak: int
+    peaks: list[int] = field(default_factory=list)
+    """At most so far, behind each page."""
 
 
 Peaks: TypeAlias = dict[tuple[Path, int], float]
 """Peak memory in bytes, by path and number of bookings."""
 
 
-def measure(path: Path, bookings: int) -> Measured:
-    """Dispatch an hour in a fresh process.
+def measure(path: Path, bookings: int, layout: str = OBJECT) -> Measured:
+    """Dispatch an hour in a fresh process; each task has an object of its own, unless the layout says otherwise.
 
     Raises:
         RuntimeError: the process failed, or not every booking came to be in a task that was written and sent.
         TimeoutExpired: it took longer than PROCESS_SECONDS.
     """
-    process = fresh_process("benchmarks.dispatched_hour", path, str(bookings))
+    process = fresh_process("benchmarks.dispatched_hour", path, str(bookings), environment={LAYOUT: layout})
     if process.returncode:
         raise RuntimeError(f"{path}, {bookings} bookings: {process.stderr[-2000:]}")
     told = json.loads(process.stdout.splitlines()[-1])
     totals = told["Totals"]
     if not totals["Evaluated"] == totals["Dispatched"] == bookings:
         raise RuntimeError(f"{path}, {bookings} bookings: {totals}")
-    if not totals["Tasks"] == told["Objects"] == told["Messages"]:
+    if totals["Tasks"] != told["Messages"] or (layout == OBJECT) != (totals["Tasks"] == told["Objects"]):
         raise RuntimeError(f"{path}, {bookings} bookings: {told}")
-    return Measured(told["BaseBytes"], told["PeakBytes"])
+    return Measured(told["BaseBytes"], told["PeakBytes"], told["Peaks"])
 
 
-def fresh_process(module: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def fresh_process(
+    module: str, *arguments: str, stdin: str = "", environment: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     """Run a module of the benchmarks with the environment of a dispatching function, and nothing else that counts.
+
+    Raises:
+        TimeoutExpired: it took longer than PROCESS_SECONDS.
+    """
+    return fresh_python("-m", module, *arguments, stdin=stdin, environment=environment)
+
+
+def fresh_python(
+    *arguments: str, stdin: str = "", environment: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
+    """The same for any arguments of Python; `environment` comes on top.
 
     Raises:
         TimeoutExpired: it took longer than PROCESS_SECONDS.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
     return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, *arguments],
         cwd=_ROOT,
-        env=kept | _ENVIRONMENT,
+        env={**kept, **_ENVIRONMENT, **environment},
         input=stdin,
         capture_output=True,
         text=True,
@@ -216,7 +238,7 @@ def plot(peaks: Peaks) -> Figure:
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.tick_params(length=0)
-    axes.grid(axis="y", color=_INK, alpha=0.3)
+    axes.grid(axis="y", color=INK, alpha=0.3)
     axes.spines[["top", "right", "left"]].set_visible(False)
     return figure
 
@@ -234,7 +256,7 @@ def main() -> int:
     told = figures(base, peaks)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "memory.json").write_text(json.dumps({"figures": told}, indent=2) + "\n", "ascii")
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         plot(peaks).savefig(RESULTS / "memory.svg", transparent=True, metadata={"Date": None})
     met = all(figure["met"] is not False for figure in told)
     verdict = "reached" if met else "MISSED"

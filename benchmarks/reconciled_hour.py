@@ -17,7 +17,7 @@ from pathlib import Path as FilePath
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from benchmarks.dispatched_hour import PAGE_SIZE, SERVICES, WINDOW, context_of, page_answer, peak_rss, run_on
+from benchmarks.dispatched_hour import PAGE_SIZE, SERVICES, WINDOW, context_of, evenly, page_answer, peak_rss, run_on
 from benchmarks.stored_hour import Hour, StoredAws
 from functions.adapters.clients import client
 from functions.domain.budget import PAGE_FUNCTION_SECONDS
@@ -92,7 +92,7 @@ class ReconciledAws(StoredAws):
         for page, start in enumerate(range(0, self._number, PAGE_SIZE), start=1):
             left = range(start, min(start + PAGE_SIZE, self._number))
             draw = random.Random(start)  # noqa: S311 -- test data: as `StoredAws` answers the page
-            answer = json.loads(page_answer(left, PAGE_SIZE, self._number, draw, self._hour.member))
+            answer = json.loads(page_answer(left, PAGE_SIZE, evenly(self._number), draw, self._hour.member))
             bookings, _ = sort_out(answer["Items"], ("RecordId",), "BookingDateUTC")
             tasks = tuple(new.task for new in compose(bookings, WINDOW))
             plan = Plan(page, tasks, None, Counts(pages=1, tasks=len(tasks)))
