@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -33,6 +34,7 @@ from matplotlib import rc_context
 from benchmarks import memory, reconcile, scale
 from benchmarks.figures import (
     BARE_START,
+    BUNDLED_START,
     LAYOUTS,
     PAGE_START,
     VARIANTS,
@@ -191,7 +193,7 @@ class Bench:
         )
 
     def _starts(self) -> None:
-        """What the start of each function takes, and of boto3 with three clients, out of the bundle."""
+        """What starts take: each function out of the bundle, and boto3 with three clients there and as installed."""
         if not BUNDLE.is_dir():
             return
         self.measured.bundle = (unpacked_bytes(BUNDLE), unpacked_bytes(BUNDLE, without=SDK))
@@ -200,7 +202,7 @@ class Bench:
             for path in sorted((BUNDLE / "functions" / "handlers").glob("*.py"))
             if "\ndef handler(" in path.read_text("utf-8")
         ]
-        compared = (BARE_START, PAGE_START)
+        compared = (BARE_START, BUNDLED_START, PAGE_START)
         shown = list(map(Started, modules[: self._scope.functions]))
         for place in range(self._scope.starts):
             for start in (*compared, *(shown if place < self._scope.processes else ())):
@@ -209,7 +211,8 @@ class Bench:
 
     def _start(self, start: Started) -> float:
         script = FilePath(__file__).with_name("started_function.py")
-        arguments = filter(None, (str(BUNDLE), *start))
+        directory = sysconfig.get_path("purelib") if start.installed else str(BUNDLE)
+        arguments = filter(None, (directory, start.module, start.collaborators))
         process = fresh_python("-I", "-S", str(script), *arguments, environment={LAYOUT: OBJECT})
         if process.returncode:
             raise RuntimeError(f"{start}: {process.stderr[-2000:]}")

@@ -8,6 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from functions.domain.booking import Booking, Group, Member, RecordVersion, Route
@@ -72,6 +73,7 @@ class NewTask:
     """In the order of the versions; no sequence where they are too many to be held, and are read as they are needed."""
 
 
+@lru_cache(maxsize=8)  # a page asks for its hour's a thousand times
 def tasks_prefix(window: Window) -> str:
     """Where the bodies of the window's tasks lie, in objects of their own and in packs."""
     return f"tasks/{window.start:%Y-%m-%d/%H}/"

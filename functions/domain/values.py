@@ -4,9 +4,9 @@ The text is ASCII, sorted, and keeps every digit: equal records give equal bytes
 """
 
 import base64
-import json
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final, TypeAlias
 
 AttributeValue: TypeAlias = Mapping[str, Any]
@@ -15,7 +15,7 @@ AttributeValue: TypeAlias = Mapping[str, Any]
 Item: TypeAlias = Mapping[str, AttributeValue]
 """One record: attribute names and their typed values."""
 
-quote = json.JSONEncoder().encode
+quote = encode_basestring_ascii
 """A string as a JSON literal of ASCII characters."""
 
 

@@ -6,6 +6,7 @@ Source: docs/contract.md, "Input" and "Query".
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 HOUR: Final = timedelta(hours=1)
@@ -47,6 +48,7 @@ def parse_instant(text: str) -> Instant:
     return Instant(seconds, int((fraction or "").ljust(9, "0")))
 
 
+@lru_cache(maxsize=16)  # a page asks for its hour's a thousand times
 def utc_text(moment: datetime) -> str:
     """`2026-09-17T15:00:00Z` for a moment in UTC."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")  # strftime does not pad years below 1000
