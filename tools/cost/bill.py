@@ -10,6 +10,7 @@ from typing import Final
 
 from functions.domain.errors import InvalidInput
 from functions.domain.flags import MAX_PAGE_SIZE
+from functions.domain.pack import Layout
 from functions.domain.reconcile import Difference
 from functions.domain.run import Counts, Path
 from tools.cost.prices import Prices
@@ -31,9 +32,6 @@ METRICS: Final = len(fields(Counts)) + len(("Retries", "RunSeconds", "RedoFailed
 PARAMETER_READS_A_SECOND: Final = 40
 RECORD_CALL_SECONDS: Final = 0.05
 """Of a function that is called for one record: about three calls of AWS one after the other; assumed."""
-
-OBJECT: Final = "object"
-"""The layout of task data: an object for each task."""
 
 S3, S3_STORED = "S3 requests", "S3 storage"
 SQS = "SQS"
@@ -81,6 +79,7 @@ class Forecast:
     page_size: int = 1000
     record_bytes: int = 450
     """A booking, as DynamoDB counts it."""
+    layout: Layout = Layout.OBJECT
 
     def __post_init__(self) -> None:
         """Check what no single option can.
@@ -111,10 +110,11 @@ class Forecast:
             pages=pages,
             page_size=self.page_size,
             record_bytes=self.record_bytes,
+            layout=self.layout,
         )
 
 
-def hour_of_run(path: Path, totals: Counts, page_size: int, record_bytes: int) -> Hour:
+def hour_of_run(path: Path, totals: Counts, page_size: int, record_bytes: int, layout: Layout = Layout.OBJECT) -> Hour:
     """The hour that a run has done, by its counts."""
     return Hour(
         path=path,
@@ -124,6 +124,7 @@ def hour_of_run(path: Path, totals: Counts, page_size: int, record_bytes: int) -
         pages=max(1, totals.pages),
         page_size=page_size,
         record_bytes=record_bytes,
+        layout=layout,
     )
 
 
@@ -155,7 +156,6 @@ class Bill:
     lines: tuple[Line, ...]
     prices: Prices
     terms: Terms
-    layout: str = OBJECT
 
     def amount(self, line: Line) -> Amount:
         """What a line costs; what is paid by the month is shared out to the month's hours."""
@@ -262,12 +262,15 @@ def savings(bill: Bill, forecast: Forecast | None = None) -> list[Saving]:
         others[f"grouping by page: BookingDispatcherGrouping page, at a spread of {forecast.spread:g}"] = bill_of(
             forecast.hour(Path.PAGED), prices, terms
         )
+    if hour.layout is Layout.OBJECT:
+        packed = replace(hour, layout=Layout.PACKED)
+        others["one object for all tasks of a page: taskDataLayout packed"] = bill_of(packed, prices, terms)
     if terms.task_days > LEAST_TASK_DAYS:
-        others[f"task objects turned down: taskExpiryDays {LEAST_TASK_DAYS} in place of {terms.task_days} days"] = (
+        others[f"task objects kept shorter: taskExpiryDays {LEAST_TASK_DAYS}, the least, not {terms.task_days}"] = (
             bill_of(hour, prices, replace(terms, task_days=LEAST_TASK_DAYS))
         )
     if terms.logs_machines:
-        others["state machines' logs turned down: level ERROR in infra/workflow.py"] = bill_of(
+        others["state machines' logs cut down: level ERROR in infra/workflow.py"] = bill_of(
             hour, prices, replace(terms, logs_machines=False)
         )
     now = bill.total

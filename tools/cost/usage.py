@@ -15,6 +15,7 @@ from functions.adapters.multipart import PART_BYTES
 from functions.adapters.staging import MAX_PIECE_BYTES, MIN_PIECE_BYTES, READ_BYTES
 from functions.adapters.task_queues import MAX_ENTRIES
 from functions.domain.budget import CALL_SECONDS, PAGE_FUNCTION_SECONDS
+from functions.domain.pack import Layout
 from functions.domain.run import DEFAULT_PAGE_BUDGET, Path
 from functions.domain.staging import BUCKETS
 from functions.usecases.attempt import CONFIRMED_SECONDS
@@ -41,11 +42,13 @@ WINDOW_MEMORY_MB: Final = 3008
 CPU_MEMORY_MB: Final = 1769
 """A function with so much memory has one CPU, and a smaller one as much less of it."""
 
-PAGE_CPU: Final = (72e-6, 722e-6)
+PAGE_CPU: Final = (55e-6, 635e-6)
 """CPU seconds for a record and for a task, where a page is read and dispatched; measured, as all CPU seconds are."""
-STAGE_CPU: Final = 75.6e-6
-FOLD_CPU: Final = 11.5e-6
-MERGE_CPU: Final = (20e-6, 690e-6)
+PACKED_CPU: Final = (55e-6, 120e-6)
+"""The same where bodies are packed: without an upload for each task; the second one assumed."""
+STAGE_CPU: Final = 50.9e-6
+FOLD_CPU: Final = 11.7e-6
+MERGE_CPU: Final = (30e-6, 660e-6)
 ROW_CPU: Final = 110e-6
 """For a plan's row, where lanes are laid out."""
 RECONCILE_CPU: Final = (95e-6, 15e-6)
@@ -63,10 +66,12 @@ OBJECT_BYTES: Final = 330
 """Of a task's object, beside its records; measured."""
 MESSAGE_BYTES: Final = 600
 """Of a message with its ids; measured."""
-PLAN_TASK_BYTES: Final = 46
-PLAN_RECORD_BYTES: Final = 6
-MERGED_RECORD_BYTES: Final = 7
-"""Of a plan's compressed tasks: for a task, and for a record of it; measured, with keys of 12 characters."""
+PLAN_TASK_BYTES: Final = 6
+PACKED_TASK_BYTES: Final = 40
+PLAN_RECORD_BYTES: Final = 4
+MERGED_RECORD_BYTES: Final = 6
+"""Of a plan's compressed tasks: for a task, for one whose body lies in a pack, and for a record of either; measured,
+with keys of 12 characters."""
 PLAN_BYTES: Final = 100
 ITEM_BYTES: Final = 100
 """What DynamoDB adds to each item that it stores."""
@@ -133,6 +138,22 @@ class Hour:
     page_size: int
     record_bytes: int
     slices: int = 1
+    layout: Layout = Layout.OBJECT
+
+    @property
+    def objects(self) -> float:
+        """Objects of task data: one for each task, or for each plan that has any."""
+        return self.tasks if self.layout is Layout.OBJECT else min(self.tasks, _plans(self))
+
+    @property
+    def plan_task_bytes(self) -> int:
+        """Of a task in a plan."""
+        return PLAN_TASK_BYTES if self.layout is Layout.OBJECT else PACKED_TASK_BYTES
+
+    @property
+    def page_cpu(self) -> tuple[float, float]:
+        """CPU seconds for a record and for a task."""
+        return PAGE_CPU if self.layout is Layout.OBJECT else PACKED_CPU
 
     @property
     def group_size(self) -> float:
@@ -315,7 +336,7 @@ def _full(hour: Hour) -> Usage:
     usage.list_rows(0)
     usage.renew(1)
     usage.read_index(hour.pages, hour.evaluated, hour.record_bytes)
-    cpu = _cpu(PAGE_CPU, hour.evaluated, hour.tasks)
+    cpu = _cpu(hour.page_cpu, hour.evaluated, hour.tasks)
     seconds = usage.invoke(1, cpu, hour.pages + 3 * chunks, WINDOW_MEMORY_MB, counts=True)
     usage.confirm(1, seconds)
     _dispatch(usage, hour, chunks, MERGED_RECORD_BYTES)
@@ -330,7 +351,7 @@ def _paged(hour: Hour) -> Usage:
     usage.call("GetItem", hour.pages)
     usage.ledger_read_units += hour.pages
     usage.read_index(hour.pages, hour.evaluated, hour.record_bytes)
-    cpu = _cpu(PAGE_CPU, hour.evaluated, hour.tasks)
+    cpu = _cpu(hour.page_cpu, hour.evaluated, hour.tasks)
     seconds = usage.invoke(hour.pages, cpu, 6, counts=True)
     usage.confirm(hour.pages, seconds)
     filled = _filled(hour)
@@ -454,9 +475,10 @@ def _dispatch(usage: Usage, hour: Hour, plans: float, record_bytes: float) -> No
     """The tasks of so many plans: objects, messages, and the plans themselves."""
     if not plans:
         return
-    usage.write_object(hour.tasks, hour.object_bytes)
+    objects = hour.tasks if hour.layout is Layout.OBJECT else min(hour.tasks, plans)
+    usage.write_object(objects, hour.tasks / objects * hour.object_bytes if objects else 0)
     usage.send(plans, hour.tasks / plans)
-    body = (hour.tasks * PLAN_TASK_BYTES + hour.dispatched * record_bytes) / plans
+    body = (hour.tasks * hour.plan_task_bytes + hour.dispatched * record_bytes) / plans
     usage.plan(plans, ROW_BYTES, body)
     usage.finish(plans)
 
@@ -498,9 +520,9 @@ def _chunks(hour: Hour) -> float:
 def reconciling(hour: Hour) -> Usage:
     """A reconcile of the hour: what was booked, what lies in the bucket, and what was planned, compared."""
     usage = Usage(starts=1)
-    lines = hour.evaluated + hour.tasks + hour.dispatched
+    lines = hour.evaluated + hour.objects + hour.dispatched
     of_bookings, of_objects, of_plans = (
-        int(count / PIECE_LINES) + 1 for count in (hour.evaluated, hour.tasks, hour.dispatched)
+        int(count / PIECE_LINES) + 1 for count in (hour.evaluated, hour.objects, hour.dispatched)
     )
     shares = max(1, math.ceil(lines / SHARE_LINES))
     staged = math.ceil(hour.evaluated / PIECE_LINES) + of_objects + of_plans
@@ -514,9 +536,9 @@ def reconciling(hour: Hour) -> Usage:
     usage.ledger_bytes += pieces * STAGED_ROW_BYTES
     pages = hour.evaluated // page_bookings(PAGE_RECORDS, hour.record_bytes) + 3  # two of them see what no hour reads
     usage.read_index(pages, hour.evaluated, hour.record_bytes)
-    usage.call("ListObjectsV2", hour.tasks // KEYS_A_LISTING + 1)
+    usage.call("ListObjectsV2", hour.objects // KEYS_A_LISTING + 1)
     plans = _plans(hour)
-    bodies = hour.tasks * PLAN_TASK_BYTES + hour.dispatched * PLAN_RECORD_BYTES
+    bodies = hour.tasks * hour.plan_task_bytes + hour.dispatched * PLAN_RECORD_BYTES
     usage.list_rows(0, times=4 * of_plans + 2 + 3 * shares + 5)
     usage.ledger_read_units += (plans * ROW_BYTES + bodies) / READ_UNIT_BYTES
     usage.call("BatchGetItem", max(of_plans, math.ceil(plans / KEYS_A_BATCH)))

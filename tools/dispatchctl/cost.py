@@ -14,6 +14,7 @@ from rich.text import Text
 
 from functions.domain.errors import InvalidInput
 from functions.domain.flags import MAX_PAGE_SIZE
+from functions.domain.pack import Layout
 from functions.domain.run import Path
 from tools.cost.bill import (
     FULL_BOOKINGS,
@@ -37,6 +38,7 @@ from tools.dispatchctl.units import NONE
 from tools.runs.records import RunRecord, find_run
 
 PATHS: Final = (Path.FULL, Path.PAGED, Path.GROUPED)
+_LAYOUTS: Final = {Layout.OBJECT: "an object for each task", Layout.PACKED: "one object for each page"}
 MOST_BOOKINGS: Final = 1_000_000_000
 MOST_RECORD_BYTES: Final = 400 * 1024
 MOST_HOURS: Final = 744
@@ -86,6 +88,9 @@ def cost(  # noqa: PLR0913 -- a command's options are its arguments
     ] = 450,
     hours_per_month: Annotated[float, typer.Option(min=1, max=MOST_HOURS, help="Such hours in a month.")] = 730,
     task_days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="So long task objects are kept.")] = 365,
+    layout: Annotated[
+        Layout, typer.Option(help="How task data is laid out: the deployment's setting taskDataLayout.")
+    ] = Layout.OBJECT,
     prices: Annotated[
         FilePath, typer.Option(show_default="tools/cost/prices.json", help="Another price list, of the same form.")
     ] = LISTED,
@@ -102,7 +107,12 @@ def cost(  # noqa: PLR0913 -- a command's options are its arguments
         listed = read_prices(target_of(context).region or None, prices)
         forecasts = [
             Forecast(
-                bookings=each, group_size=group_size, spread=spread, page_size=page_size, record_bytes=record_bytes
+                bookings=each,
+                group_size=group_size,
+                spread=spread,
+                page_size=page_size,
+                record_bytes=record_bytes,
+                layout=layout,
             )
             for each in bookings or ()
         ]
@@ -111,7 +121,7 @@ def cost(  # noqa: PLR0913 -- a command's options are its arguments
         application = application_of(context)
         record = find_run(application, run)
         listed = read_prices(application.deployment.region, prices)
-        costs = of_run(record, record_bytes, listed, terms)
+        costs = of_run(record, record_bytes, listed, terms, layout)
     show(to_json(costs), lambda: view(costs), as_json=as_json)
 
 
@@ -131,6 +141,7 @@ def of_forecasts(forecasts: Sequence[Forecast], prices: Prices, terms: Terms) ->
             spread=last.group_size,
             page_size=last.page_size,
             record_bytes=last.record_bytes,
+            layout=last.layout,
         )
         most = bill_of(apart.hour(Path.PAGED), prices, terms).total
         notes.append(
@@ -146,7 +157,7 @@ def of_forecasts(forecasts: Sequence[Forecast], prices: Prices, terms: Terms) ->
     )
 
 
-def of_run(record: RunRecord, record_bytes: int, prices: Prices, terms: Terms) -> Costs:
+def of_run(record: RunRecord, record_bytes: int, prices: Prices, terms: Terms, layout: Layout = Layout.OBJECT) -> Costs:
     """The costs of a run, by its counts.
 
     Raises:
@@ -154,7 +165,7 @@ def of_run(record: RunRecord, record_bytes: int, prices: Prices, terms: Terms) -
     """
     if record.totals is None or record.path is None or record.page_size is None:
         raise CommandError(f"{record.name} read nothing, so there is nothing to count", ExitCode.NOT_FOUND)
-    hour = hour_of_run(Path(record.path), record.totals, record.page_size, record_bytes)
+    hour = hour_of_run(Path(record.path), record.totals, record.page_size, record_bytes, layout)
     bill = bill_of(hour, prices, terms)
     notes = [f"By the run's counts, for bookings of {record_bytes:,} bytes (--record-bytes); a month of such hours."]
     if record.dry_run:
@@ -207,7 +218,7 @@ def view(costs: Costs) -> RenderableType:
 
 def _bill(bill: Bill) -> Iterator[RenderableType]:
     hour = bill.hour
-    yield Text(f"{bill.hour.path.capitalize()}, layout {bill.layout}", style="bold")
+    yield Text(f"{bill.hour.path.capitalize()}, task data as {_LAYOUTS[bill.hour.layout]}", style="bold")
     yield Text(
         f"{hour.evaluated:,.0f} bookings an hour, {hour.pages:,.0f} pages of at most {hour.page_size:,},"
         f" {hour.tasks:,.0f} tasks of {hour.group_size:,.1f}"
@@ -304,7 +315,7 @@ def _bill_json(bill: Bill, saved: Sequence[Saving]) -> dict[str, Any]:
     hour = bill.hour
     return {
         "Path": hour.path.value,
-        "Layout": bill.layout,
+        "Layout": bill.hour.layout.value,
         "Fits": bill.fits,
         "Bookings": hour.evaluated,
         "Dispatched": hour.dispatched,

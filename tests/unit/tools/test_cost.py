@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidInput
+from functions.domain.pack import Layout
 from functions.domain.reconcile import Difference
 from functions.domain.run import Counts, Path
 from tools.cost.bill import (
@@ -42,11 +43,11 @@ def test_an_hour_of_1500_bookings_costs_what_its_calls_cost_by_hand() -> None:
     assert found["SQS"].hour == pytest.approx(2 * (12.45 + 3.45) * 0.50 / 1e6)
     # Read by the run and by the reconcile, half a unit for each 4 KB.
     assert found["DynamoDB index reads"].hour == pytest.approx(2 * 1500 * 450 / 4096 / 2 * 0.125 / 1e6)
-    # A page: 3 items renewed, 4 and 12 KB of tasks created, 4 finished, each at twice the price.  The run: 4 taken in
+    # A page: 3 items renewed, 4 and 4 KB of tasks created, 4 finished, each at twice the price.  The run: 4 taken in
     # one transaction, 3 given back.  The reconcile: 4 pieces of 2 KB.
-    written = 2 * 2 * (3 + 4 + 12 + 4) + 2 * 4 + 3 + 4 * 2
+    written = 2 * 2 * (3 + 4 + 4 + 4) + 2 * 4 + 3 + 4 * 2
     # 2 plans asked for, 3 windows' runs listed; 4 pieces asked for, 14 listings, and the plans.
-    read = 2 + 3 + 4 + 14 + (2 * 700 + 300 * 46 + 1500 * 6) / 4096
+    read = 2 + 3 + 4 + 14 + (2 * 700 + 300 * 6 + 1500 * 4) / 4096
     assert found["DynamoDB ledger"].hour == pytest.approx(written * 0.625 / 1e6 + read * 0.125 / 1e6)
     # Page loop, run, reconcile with its 4 pieces.
     assert found["Step Functions"].hour == pytest.approx((2 * 2 + 7 + 4 + 2 * 4) * 0.025 / 1000)
@@ -54,7 +55,7 @@ def test_an_hour_of_1500_bookings_costs_what_its_calls_cost_by_hand() -> None:
     assert found["CloudWatch alarms"].month == pytest.approx(METRICS * 0.30 + 23 * 0.10 + 3.00)
     assert found["EventBridge"].hour == pytest.approx(2 * 1.00 / 1e6)
     # Calls: 2 pages, 3 of the run, 6 of the reconcile.
-    busy = (1500 * 72e-6 + 300 * 722e-6) * 1769 / 1024 + 2 * 0.2 / 2 + 0.2
+    busy = (1500 * 55e-6 + 300 * 635e-6) * 1769 / 1024 + 2 * 0.2 / 2 + 0.2
     busy += (1500 * 95e-6 + 300 * 15e-6) * 1769 / 1024 + 2 * 0.2
     waiting = 0.015 * (2 * 6 + 2 * 3 / 2 + 3 + 4 + 4 * 3)
     assert found["Lambda"].hour == pytest.approx(11 * 0.20 / 1e6 + (busy + waiting) * 0.0000133334)
@@ -67,6 +68,17 @@ def test_the_total_is_all_services_and_a_month_is_its_hours() -> None:
     assert whole.total.hour == pytest.approx(sum(amount.hour for amount in whole.services.values()))
     assert whole.total.month == pytest.approx(100 * whole.total.hour)
     assert whole.per_million == pytest.approx(10 * whole.total.hour)
+
+
+def test_a_page_s_tasks_in_one_pack_are_one_upload_and_a_larger_plan() -> None:
+    packed = bill(Forecast(bookings=1500, layout=Layout.PACKED)).services
+
+    # Objects of 2 pages, 4 of the reconcile, one listing, and 3 pieces that it reads again.
+    assert packed["S3 requests"].hour == pytest.approx(7 * 0.005 / 1000 + 3 * 0.0004 / 1000)
+    # The 150 tasks of a page take 40 bytes each, 750 records 4: with the rest 9 KB are written, not 4.
+    written = 2 * 2 * (3 + 4 + 9 + 4) + 2 * 4 + 3 + 4 * 2
+    read = 2 + 3 + 4 + 14 + (2 * 700 + 300 * 40 + 1500 * 4) / 4096
+    assert packed["DynamoDB ledger"].hour == pytest.approx(written * 0.625 / 1e6 + read * 0.125 / 1e6)
 
 
 def test_alarms_cost_the_same_however_many_hours_a_month_has() -> None:
@@ -103,14 +115,17 @@ def test_the_full_path_fits_up_to_600000_bookings_of_450_bytes() -> None:
     assert bill(Forecast(bookings=50_000_000)).fits
 
 
-def test_where_groups_lie_apart_grouping_by_the_window_saves_most() -> None:
+def test_where_groups_lie_apart_packs_save_most_and_grouping_by_the_window_comes_next() -> None:
     forecast = Forecast(bookings=1_000_000, spread=3)
     paged = bill(forecast)
 
     saved = savings(paged, forecast)
-    assert saved[0].setting == "grouping by window: BookingDispatcherGrouping window"
-    grouped = bill(forecast, Path.GROUPED)
-    assert saved[0].saved.hour == pytest.approx(paged.total.hour - grouped.total.hour)
+    assert [one.setting for one in saved[:2]] == [
+        "one object for all tasks of a page: taskDataLayout packed",
+        "grouping by window: BookingDispatcherGrouping window",
+    ]
+    others = bill(replace(forecast, layout=Layout.PACKED)), bill(forecast, Path.GROUPED)
+    assert [one.saved.hour for one in saved[:2]] == pytest.approx([paged.total.hour - one.total.hour for one in others])
     assert [one.saved.hour for one in saved] == sorted((one.saved.hour for one in saved), reverse=True)
 
 

@@ -66,16 +66,16 @@ def test_a_forecast_shows_each_path_with_its_services_a_total_and_what_would_sav
     screen = said("--bookings", "100000", "--spread", "2")
 
     for path in ("Full", "Paged", "Grouped"):
-        assert f"{path}, layout object" in screen
+        assert f"{path}, task data as an object for each task" in screen
     assert screen.count("S3 requests") == screen.count("Together") == screen.count("for a million bookings") == 3
     assert "100,000 bookings an hour, 101 pages of at most 1,000, 40,000 tasks of 2.5" in screen
-    paged = screen.partition("Paged, layout")[2]
+    paged = screen.partition("Paged, task data")[2]
     assert paged.index("grouping by window") < paged.index("larger pages")
     assert "List prices of us-east-1; looked up 2026-11-30; assumed: dynamodb_backup, alarm." in screen
 
 
 def test_an_hour_that_the_full_path_cannot_hold_has_no_price_there() -> None:
-    full = said("--bookings", "5000000").partition("Paged, layout")[0]
+    full = said("--bookings", "5000000").partition("Paged, task data")[0]
 
     assert "DOES NOT FIT" in full
     assert "about 600,000 bookings" in full
@@ -212,7 +212,7 @@ def test_every_command_of_the_document_does_what_it_says(record: RunRecord, monk
     document = (ROOT / "docs" / "cost.md").read_text("utf-8")
     commands = [shlex.split(line, comments=True) for line in document.splitlines() if line.startswith("dispatchctl ")]
 
-    assert len(commands) == 4
+    assert len(commands) == 5
     for program, name, *arguments in commands:
         assert (program, name) == ("dispatchctl", "cost")
         assert said(*arguments)
@@ -220,12 +220,14 @@ def test_every_command_of_the_document_does_what_it_says(record: RunRecord, monk
 
 def test_the_tables_of_the_document_are_what_the_command_and_the_price_list_say() -> None:
     document = (ROOT / "docs" / "cost.md").read_text("utf-8")
-    (line,) = (each for each in document.splitlines() if each.startswith("dispatchctl cost --bookings 10000 "))
-    printed = said(*line.split()[2:])
-    table = [each.strip() for each in printed.splitlines() if each.strip().startswith("|")]
+    lines = [each for each in document.splitlines() if each.startswith("dispatchctl cost --bookings 10000 ")]
+    tables = [
+        [each.strip() for each in said(*line.split()[2:]).splitlines() if each.strip().startswith("|")]
+        for line in lines
+    ]
 
-    assert len(table) == 2 + 5 * 3
-    assert "\n".join(table) in document
+    assert [len(table) for table in tables] == [2 + 5 * 3] * 2
+    assert all("\n".join(table) in document for table in tables)
     for name, price in json.loads(LISTED.read_text())["prices"].items():
         assumed = "" if price["status"] == "confirmed" else ", assumed"
         assert (
