@@ -23,11 +23,11 @@ help: ## list the commands
 run: bundle-local $(NODE_PACKAGES) ## start and deploy, dispatch the worked example and a generated hour, show what came of it
 	@$(BIN)/python -m tools.demo
 
-up: bundle-local $(NODE_PACKAGES) ## start the embedded AWS and deploy the application into it
-	@$(BIN)/python -m tools.local up
+up: $(PACKAGES) $(NODE_PACKAGES) ## start the embedded AWS and deploy the application into it
+	@$(BIN)/python -m tools.dispatchctl --stage Local up
 
 stop: ## end the embedded AWS; what it holds is gone
-	@if [ -x $(BIN)/python ]; then $(BIN)/python -m tools.local stop; else echo "No embedded AWS was running."; fi
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m tools.dispatchctl --stage Local down; else echo "No embedded AWS was running."; fi
 
 find: $(PACKAGES) ## say what became of one booking: make find RECORD=B00042
 	@$(BIN)/python -m tools.dispatchctl why $(RECORD)

@@ -119,6 +119,8 @@ class DispatcherStack(Stack):
             "StopParameter": parameters.stop.parameter_name,
             "ScheduleName": schedule.schedule.schedule_name,
             "ScheduleDeadLetterQueueUrl": schedule.dead_letters.queue_url,
+            "ReconcileScheduleDeadLetterQueueUrl": reconciles.dead_letters.queue_url,
+            "WatchDeadLetterQueueUrl": watch.dead_letters.queue_url,
             "AlarmTopicArn": alarms.topic_arn,
             "DashboardName": dashboard.dashboard.dashboard_name,
         }

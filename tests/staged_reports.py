@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from functions.domain.booking import Group, RecordVersion, Route
 from functions.domain.plan import Plan
+from functions.domain.reconcile import Difference
 from functions.domain.run import Counts
 from functions.domain.task import Task
 from functions.domain.window import Window
@@ -270,17 +271,7 @@ def refused() -> RunReport:
 
 def reconciled(**differences: int) -> Reconciled:
     """A reconcile two hours after the window."""
-    classes = (
-        "MissingInLedger",
-        "MissingInBookings",
-        "ValueMismatch",
-        "Duplicate",
-        "OrphanObject",
-        "Unreachable",
-        "MissingHour",
-        "InDoubt",
-    )
-    counts: Mapping[str, int] = {name: differences.get(name, 0) for name in classes}
+    counts = {kind.value: differences.get(kind.value, 0) for kind in Difference}
     return Reconciled(
         outcome="Differences" if differences else "Clean",
         taken_at="2026-09-17T17:30:00Z",

@@ -7,7 +7,6 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from mypy_boto3_stepfunctions import SFNClient
 
 from functions.domain.cursor import DATE_ATTRIBUTE
 from tools.deployment import STACK, Deployment
-from tools.emulator.access import client_settings, environment, session
+from tools.emulator.access import client_settings, session
 from tools.seed import Partitions
 from tools.workspace import Workspace
 
@@ -47,7 +46,7 @@ OnPage = Callable[[Progress, int], None]
 
 
 class RunFailedError(RuntimeError):
-    """An execution did not end well, or not in time; the message says what failed and where to look."""
+    """An execution did not end well, or not in time; the message says which one, and why."""
 
 
 class NotDeployedError(RuntimeError):
@@ -192,7 +191,8 @@ class Application:
                 output: Summary = json.loads(described["output"])
                 return output
             if described["status"] != "RUNNING":
-                raise RunFailedError(failure_text(described, self.deployment))
+                message = detail_of(described).get("Message", "")
+                raise RunFailedError(f"{execution} ended {described['status']}: {described.get('error')}: {message}")
             pause = max(POLL_SECONDS, RESTS * (time.monotonic() - asked))
             time.sleep(min(pause, LONGEST_POLL_SECONDS))
         raise RunFailedError(f"{execution} was not done after {seconds:.0f} s")
@@ -251,44 +251,6 @@ class Application:
                 if progress["Totals"]["Pages"] > done:
                     done = progress["Totals"]["Pages"]
                     yield progress
-
-
-def exports(deployment: Deployment) -> str:
-    """The shell command behind which the AWS command line speaks to the deployment."""
-    return "export " + " ".join(f"{name}={value}" for name, value in environment(deployment.endpoint).items())
-
-
-def failure_text(described: Any, deployment: Deployment) -> str:
-    """A failed execution, one line for each fact, and where to look."""
-    detail = detail_of(described)
-    facts = {
-        "Error": described.get("error", "none"),
-        "Message": detail.get("Message", ""),
-        "Hour": detail.get("WindowStart", "none was planned"),
-        "Page": _page(detail),
-        "Execution": described["executionArn"],
-    }
-    look = ['README.md, "When a run fails"']
-    if described.get("error") == "TooManyBadRecords":
-        hour = datetime.fromisoformat(detail["WindowStart"])
-        files = f"{deployment.outputs['TaskDataBucketName']}/set-aside/{hour:%Y-%m-%d/%H}/{detail['RunId']}/"
-        look += [exports(deployment), f"aws s3 ls s3://{files}"]
-    return "\n".join(
-        (
-            f"the execution ended {described['status']}",
-            *(f"  {name:<11}{fact}" for name, fact in facts.items()),
-            "Where to look",
-            *(f"  {line}" for line in look),
-        )
-    )
-
-
-def _page(detail: dict[str, Any]) -> str:
-    """Where a run failed, as far as it is known: a page, of one of its lanes where it has lanes."""
-    if "Page" not in detail:
-        return "none was read"
-    page = "none of its own" if detail["Page"] is None else str(detail["Page"])
-    return f"{page} of lane {detail['Lane']} ({detail['Step']})" if "Lane" in detail else page
 
 
 def detail_of(described: Any) -> dict[str, Any]:

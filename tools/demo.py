@@ -11,12 +11,14 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from tools.application import Application, Progress, QueuedTask, RunFailedError, Summary, exports
+from functions.domain.window import Window
+from tools.application import Application, Progress, QueuedTask, RunFailedError, Summary
 from tools.command import leave
 from tools.deployment import DeploymentError
 from tools.emulator.instance import EmulatorError
 from tools.filelock import LockedError
 from tools.local import up
+from tools.runs.records import hour_text
 from tools.samples import Sample, generated_hour, small_hour, worked_example
 from tools.seed import put, put_new
 from tools.worker import NotDrainedError, Worker
@@ -69,13 +71,15 @@ def demonstrate(application: Application) -> None:
     for line in circle(application):
         print(line, flush=True)
     samples = (worked_example(), generated_hour())
-    executions, summaries = zip(*(dispatch(application, sample) for sample in samples), strict=True)
+    summaries = [dispatch(application, sample) for sample in samples]
     print(f"\n{table([sample.title for sample in samples], summaries)}")
     if not any(summary["Tasks"] for summary in summaries):
         print("\nAll of it was dispatched by an earlier run: the ledger knows, and no task was made again.")
     print(f"\n{example(application, samples[0].window_start)}")
     print(f"\n{places(application)}")
-    print(f"\n{next_commands(application, samples[0], executions[0])}")
+    print("\nNext (`source .venv/bin/activate` first)")
+    for command, what in next_commands(samples[1]).items():
+        print(f"  {command:<34}{what}")
 
 
 def circle(application: Application) -> Iterator[str]:
@@ -124,8 +128,8 @@ def _granted(worker: Worker, sample: Sample) -> int:
     return sum(json.loads(row["RecordKey"]["S"])["RecordId"] in booked for row in worker.grants())
 
 
-def dispatch(application: Application, sample: Sample) -> tuple[str, Summary]:
-    """Seed one sample, dispatch its window and check the counts; the execution and its summary.
+def dispatch(application: Application, sample: Sample) -> Summary:
+    """Seed one sample, dispatch its window and check the counts; the run's summary.
 
     Where another run works on the window, as one that was left behind by Ctrl-C, its end is waited for.
 
@@ -144,11 +148,10 @@ def dispatch(application: Application, sample: Sample) -> tuple[str, Summary]:
     give_up = None
     while True:
         before = application.tasks(sample.window_start)
-        execution = application.start(sample.input)
-        summary = application.follow(execution, report)
+        summary = application.follow(application.start(sample.input), report)
         if summary["Outcome"] != "AlreadyRunning":
             check_counts(sample, summary, before, application.tasks(sample.window_start))
-            return execution, summary
+            return summary
         run, held_until = summary["RunId"], summary["HeldUntil"]
         if give_up is None:
             give_up = datetime.fromisoformat(held_until).timestamp() + BUSY_MARGIN_SECONDS
@@ -262,28 +265,17 @@ def places(application: Application) -> str:
     return "\n".join(("Where it lies", *(f"  {name:<15}{place}" for name, place in lines.items())))
 
 
-def next_commands(application: Application, sample: Sample, execution: str) -> str:
-    """What one can do next, each with something to see: `execution` has dispatched `sample`."""
-    outputs = application.deployment.outputs
-    machine, bucket = outputs["DispatchStateMachineArn"], outputs["TaskDataBucketName"]
-    file = next(application.set_aside(), None)
-    read = f'Application.deployed().stepfunctions.describe_execution(executionArn="{execution}")["output"]'
-    return "\n".join(
-        (
-            "Next",
-            "  make run                  again: nothing is dispatched twice",
-            "  make find RECORD=B00042   what became of one booking",
-            "  make test                 all that is checked before a change is accepted",
-            "  make stop                 end the embedded AWS; what it holds is gone",
-            "With the AWS command line, if you have it:",
-            f"  {exports(application.deployment)}",
-            f"  aws stepfunctions start-execution --state-machine-arn {machine} --input '{json.dumps(sample.input)}'",
-            f"  aws stepfunctions describe-execution --execution-arn {execution} --query '[status,output]'",
-            *([f"  aws s3 cp s3://{bucket}/{file} -"] if file else []),
-            "Without it, any client of boto3 does; so here:",
-            f"  .venv/bin/python -c 'from tools.application import Application; print({read})'",
-        )
-    )
+def next_commands(sample: Sample) -> dict[str, str]:
+    """What one can do next, and what that shows: `sample` is the larger hour."""
+    hour = hour_text(Window.starting(sample.window_start))
+    return {
+        "dispatchctl status": "what ran, and what lies on the queues",
+        f"dispatchctl show {hour}": "a run, page by page",
+        f"dispatchctl report {hour}": "the same as a page for a browser",
+        "dispatchctl why B00042": "what became of one booking",
+        "make run": "again: nothing is dispatched twice",
+        "make stop": "end the embedded AWS; what it holds is gone",
+    }
 
 
 if __name__ == "__main__":

@@ -1,21 +1,14 @@
-"""The embedded AWS on this machine.
+"""The embedded AWS on this machine, with the application in it."""
 
-python -m tools.local up      start it and deploy the application into it, as far as that is not done yet
-python -m tools.local stop    end it; all that it held is gone
-"""
-
-import argparse
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from tools.command import leave
-from tools.deployment import Deployment, DeploymentError, deploy, write_whole
+from tools.deployment import Deployment, deploy, write_whole
 from tools.emulator import instance
 from tools.emulator.instance import Emulator, EmulatorError
-from tools.filelock import LockedError, exclusive
+from tools.filelock import exclusive
 from tools.workspace import ROOT, Workspace
 
 WAIT_SECONDS: Final = 300.0
@@ -62,25 +55,3 @@ def _healthy(workspace: Workspace) -> Emulator | None:
     except EmulatorError:
         instance.stop(workspace.emulator)
         return None
-
-
-def main() -> int:
-    """Run the command that the arguments name."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("up", "stop"))
-    command = parser.parse_args().command
-    workspace = Workspace.chosen()
-    try:
-        if command == "up":
-            up(workspace)
-            print(f"Deployed; where everything is: {workspace.outputs}")
-        else:
-            print("The embedded AWS has ended." if stop(workspace) else "No embedded AWS was running.")
-    except (DeploymentError, EmulatorError, LockedError) as error:
-        print(f"make {command}: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    leave(main, interrupted="`make up` goes on from here, `make stop` ends everything.")

@@ -17,5 +17,5 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     output = record_repair(
         run, redo, progress, count=event["Count"], approval=event["Approval"], repairs=wiring.repairs()
     )
-    logger.info("redo ended", extra=output)
+    logger.info("repair kept", extra=output)
     return output

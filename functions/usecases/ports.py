@@ -329,4 +329,4 @@ class Repairs(Protocol):
         """Note the task token by which the execution (its ARN) is answered; a later one takes its place."""
 
     def keep(self, run: Run, repair: Mapping[str, Any]) -> None:
-        """Keep, without end, what a redo did; a repeated call keeps the same."""
+        """Keep, without end, what a redo did so far; a later call of the execution takes its place."""

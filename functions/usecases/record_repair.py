@@ -1,4 +1,4 @@
-"""The end of a redo: what it did is kept, and told."""
+"""What a redo does is kept: when it begins, and what it has done when it ends, which is told as well."""
 
 from typing import Any
 
@@ -8,6 +8,8 @@ from functions.usecases.ports import Repairs
 from functions.usecases.redo_page import no_longer_waiting
 from functions.usecases.summarize_run import STOPPED
 
+BEGUN = "Begun"
+"""Kept before anything is dispatched; it stays where the redo fails."""
 REDONE = "Redone"
 
 
@@ -17,7 +19,7 @@ def record_repair(  # noqa: PLR0913 -- what is kept, by name
     """Keep who asked, who approved, when, why, and the counts before and after; return the machine's output."""
     totals = progress.totals
     output = {
-        "Outcome": STOPPED if progress.stopped else REDONE,
+        "Outcome": _outcome(progress),
         "RunId": run.run_id,
         "WindowStart": run.window.start_text,
         "WindowEnd": run.window.end_text,
@@ -40,3 +42,9 @@ def record_repair(  # noqa: PLR0913 -- what is kept, by name
     }
     repairs.keep(run, repair)
     return output
+
+
+def _outcome(progress: Progress) -> str:
+    if progress.stopped:
+        return STOPPED
+    return BEGUN if progress.has_more else REDONE

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pytest
 
 from functions.adapters.ledger import DynamoLedger
-from functions.adapters.ledger_table import LedgerTable
+from functions.adapters.ledger_table import LedgerTable, approval_key
 from functions.adapters.task_data import S3TaskData
 from functions.domain.pack import Layout
 from functions.domain.plan import Plan
@@ -311,6 +311,20 @@ class Application:
         (queue,) = [url for url in self.client("sqs").list_queues()["QueueUrls"] if name in url]
         return [message["Body"] for message in self._messages(queue)]
 
+    def purge_dead_letters(self) -> None:
+        """Leave no message on a dead-letter queue."""
+        for output, url in self.outputs.items():
+            if output.endswith("DeadLetterQueueUrl"):
+                self.client("sqs").purge_queue(QueueUrl=url)
+
+    def waiting_redos(self) -> list[str]:
+        """The redos that have asked a second person."""
+        running = self.client("stepfunctions").list_executions(
+            stateMachineArn=self.outputs["RedoStateMachineArn"], statusFilter="RUNNING"
+        )["executions"]
+        asked = self.ledger_partitions()
+        return [each["executionArn"] for each in running if approval_key(each["executionArn"])["Pk"]["S"] in asked]
+
     def ledger_partitions(self) -> set[str]:
         """The partition keys of all rows of the ledger."""
         pages = self.client("dynamodb").get_paginator("scan").paginate(TableName=self.outputs["LedgerTableName"])
@@ -392,6 +406,13 @@ class Day:
             kind = "ECoupon" if number % 4 == 0 else "Point"
             self.book(f"R{number}", f"{hour:02}:{number:02}:00Z", str(number), RewardType=kind)
         return [f"R{number}" for number in range(1, count + 1)]
+
+    def miss_one(self) -> None:
+        """`R1` and `R2` at eight are dispatched before `LATE` arrives, which is of the group of `R1`."""
+        self.book("R1", "08:10:00Z", "1")
+        self.book("R2", "08:20:00Z", "2", RewardType="ECoupon")
+        assert self.run(8).output["Tasks"] == 2
+        self.book("LATE", "08:15:00Z", "1")
 
     def window(self, hour: int) -> str:
         """The start of the window of an hour, e.g. `2031-01-02T08:00:00Z`."""

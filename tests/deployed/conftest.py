@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from functions.adapters.ledger_table import approval_key
 from tests.deployed.application import QUEUES, Application, Day, Execution, OnCall
 from tests.deployed.wire import Wire, wait_until
 from tools.application import Application as Deployed
@@ -26,7 +25,7 @@ from tools.runs.redos import answer
 from tools.worker import Worker
 from tools.workspace import ROOT, Workspace
 
-LAST = ("test_readme", "test_logs", "test_stop")
+LAST = ("test_readme", "test_documents", "test_logs", "test_stop")
 """The modules that come after all others, in this order."""
 
 COMMAND_SECONDS = 240.0
@@ -174,7 +173,7 @@ def redo(application: Application) -> Redo:
         asked = {"Report": report, "RequestedBy": "Ann", "Reason": "It arrived late."}
         execution = application.start(asked, "Redo")
         if by is not None:
-            assert wait_until(lambda: approval_key(execution)["Pk"]["S"] in application.ledger_partitions())
+            assert wait_until(lambda: execution in application.waiting_redos())
             dynamodb, stepfunctions = map(application.client, ("dynamodb", "stepfunctions"))
             ledger, approved = application.outputs["LedgerTableName"], verdict == "--approve"
             answer(dynamodb, stepfunctions, ledger, execution, approved=approved, by=by)
@@ -185,7 +184,7 @@ def redo(application: Application) -> Redo:
 
 @pytest.fixture
 def worker(application: Application) -> Iterator[Worker]:
-    """The worker, switched off, with empty queues before it."""
+    """The worker, switched off, with empty queues before it, and no dead letter behind it."""
     sqs = application.client("sqs")
     for queue in QUEUES.values():
         sqs.purge_queue(QueueUrl=application.outputs[queue])
@@ -193,6 +192,7 @@ def worker(application: Application) -> Iterator[Worker]:
     worker = Worker(Deployed(deployment))
     yield worker
     worker.switch(on=False)
+    application.purge_dead_letters()
 
 
 @contextmanager

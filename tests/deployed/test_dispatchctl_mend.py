@@ -6,7 +6,6 @@ from datetime import date
 
 import pytest
 
-from functions.adapters.ledger_table import approval_key
 from tests.deployed.application import NOWHERE, Application, Day, everywhere
 from tests.deployed.conftest import Ctl
 from tests.deployed.test_worker import short_visibility
@@ -20,10 +19,7 @@ REASON = "It arrived late."
 def day(application: Application) -> Day:
     """A day that is over: two bookings at eight were dispatched before a third one of the first's group arrived."""
     day = application.past_day()
-    day.book("R1", "08:10:00Z", "1")
-    day.book("R2", "08:20:00Z", "2", RewardType="ECoupon")
-    assert day.run(8).output["Tasks"] == 2
-    day.book("LATE", "08:15:00Z", "1")
+    day.miss_one()
     return day
 
 
@@ -79,23 +75,14 @@ def test_a_redo_that_is_followed_ends_as_it_was_answered(  # noqa: PLR0913, PLR0
     ctl(f"reconcile {hour}", expect=4)
     with ThreadPoolExecutor() as pool:
         follows = pool.submit(ctl, f"redo {hour} --by Ann --reason '{REASON}'", expect=code)
-        assert wait_until(lambda: waiting(day.application) or follows.done())
-        [asked] = waiting(day.application)
+        assert wait_until(lambda: day.application.waiting_redos() or follows.done())
+        [asked] = day.application.waiting_redos()
         ctl(f"approve {asked} --by Bob {answer}")
         printed = follows.result()
 
     assert f"dispatchctl approve {asked.rpartition(':')[2]} --by NAME" in printed.out
     assert said in printed.out + printed.err
     assert day.effects(8) == everywhere(*records)
-
-
-def waiting(application: Application) -> list[str]:
-    """The redos that wait for an answer."""
-    running = application.client("stepfunctions").list_executions(
-        stateMachineArn=application.outputs["RedoStateMachineArn"], statusFilter="RUNNING"
-    )["executions"]
-    asked = application.ledger_partitions()
-    return [each["executionArn"] for each in running if approval_key(each["executionArn"])["Pk"]["S"] in asked]
 
 
 def test_a_redo_of_what_was_dispatched_since_asks_nobody(day: Day, ctl: Ctl) -> None:
@@ -168,7 +155,7 @@ def test_a_gate_that_is_not_passed_is_a_finding(application: Application, ctl: C
     [
         ("why NOBODY", 3, "NOBODY"),
         ("why NOBODY more", 2, "RECORD: expected a value for each of RecordId"),
-        ("reconcile yesterday", 2, "'yesterday': expected an hour in UTC"),
+        ("reconcile yesterday", 2, "HOUR: 'yesterday': expected an hour in UTC"),
         ("reconcile {tomorrow}", 2, "HOUR: the window ends at"),
         ("reconcile {past} --from {past}", 2, "HOUR: given together with --from"),
         ("redo {past} --by Ann --reason Late", 3, "it was not reconciled yet"),

@@ -255,7 +255,9 @@ def test_the_status_tells_the_runs_of_an_hour_and_what_lies_on_the_queues(
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        ("run --hour yesterday", 2, "expected an hour in UTC"),
+        ("run --hour yesterday", 2, "--hour: 'yesterday': expected an hour in UTC"),
+        ("run --from yesterday", 2, "--from: 'yesterday': expected an hour in UTC"),
+        ("run --from 2026-09-17T15 --to today", 2, "--to: 'today': expected an hour in UTC"),
         ("run --hour 2026-09-17T15 --from 2026-09-17T15", 2, "--hour: given together"),
         ("run --hour 2026-09-17T15 --page-size 0", 2, "page-size"),
         ("run --hour 2021-06-01T00 --path full --slices 2", 2, "InvalidInput: Slices: given without pagination"),

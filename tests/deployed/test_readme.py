@@ -1,23 +1,15 @@
-"""The README's own words: its commands, its inputs, its picture."""
+"""The README's own words: what `make run` shows, the inputs by hand, whose each error is."""
 
 import json
 import re
-import shlex
 import stat
-from itertools import pairwise
 
 from functions.domain.errors import ERRORS_BY_NAME
-from infra.stage import Stage
 from tests.deployed.application import Application
 from tests.deployed.conftest import Make
 from tools.workspace import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = [
-    shlex.split(line, comments=True)
-    for block in re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    for line in block.replace("\\\n", " ").splitlines()
-]
 
 EXAMPLE = "2026-09-17T15:00:00Z"
 GENERATED = "2026-09-18T09:00:00Z"
@@ -27,14 +19,6 @@ def row(printed: str, label: str) -> list[str]:
     """The two columns of a line of the printed summary."""
     (line,) = [line for line in printed.splitlines() if line.strip().startswith(label)]
     return line.split()[-2:]
-
-
-def test_every_make_command_is_a_target_that_make_help_lists(make: Make) -> None:
-    named = {command[1] for command in COMMANDS if command and command[0] == "make"}
-    named |= set(re.findall(r"`make ([a-z-]+)`", README))
-    listed = set(re.findall(r"^make ([a-z-]+)", make("help"), re.MULTILINE))
-
-    assert {"run", "test", "deploy", "destroy", "up", "stop"} <= named <= listed
 
 
 def test_make_run_dispatches_both_samples_and_again_it_makes_no_task(application: Application, make: Make) -> None:
@@ -80,17 +64,6 @@ def test_each_error_name_is_told_who_acts() -> None:
     rows = re.findall(r"^\| (`[A-Z].*?) \| \S", README, re.MULTILINE)
 
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(ERRORS_BY_NAME)
-
-
-def test_the_settings_of_an_existing_table_are_those_of_the_stage() -> None:
-    (command,) = [command for command in COMMANDS if command[:3] == ["npx", "cdk", "deploy"]]
-    context = dict(setting.split("=", 1) for flag, setting in pairwise(command) if flag == "-c")
-
-    stage = Stage.from_context(context.get)
-
-    assert stage.name == "Production"
-    assert stage.existing_bookings is not None
-    assert stage.existing_bookings.key_attributes == ("RecordId",)
 
 
 def test_ci_runs_make_test() -> None:

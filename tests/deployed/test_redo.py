@@ -18,10 +18,7 @@ from tools.runs.redos import NOT_WAITING, NotWaitingError, answer
 def day(application: Application) -> Day:
     """A day that is over: two bookings at eight were dispatched before a third one of the first's group arrived."""
     day = application.past_day()
-    day.book("R1", "08:10:00Z", "1")
-    day.book("R2", "08:20:00Z", "2", RewardType="ECoupon")
-    assert day.run(8).output["Tasks"] == 2
-    day.book("LATE", "08:15:00Z", "1")
+    day.miss_one()
     return day
 
 

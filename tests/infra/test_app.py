@@ -16,6 +16,7 @@ from infra.bundle import BundleMissingError, LambdaBundle
 from infra.stage import STAGES
 from tests.infra.conftest import PRODUCTION, Synthesizer
 from tests.infra.template import StackTemplate
+from tools.runs.overview import QUEUES
 from tools.workspace import ROOT
 
 OUTPUTS = {
@@ -41,6 +42,8 @@ OUTPUTS = {
     "StopParameter": "<ParametersStop>",
     "ScheduleName": "<ScheduleHourly>",
     "ScheduleDeadLetterQueueUrl": "<ScheduleDeadLetters>",
+    "ReconcileScheduleDeadLetterQueueUrl": "<ReconcileScheduleDeadLetters>",
+    "WatchDeadLetterQueueUrl": "<WatchDeadLetters>",
     "AlarmTopicArn": "<AlarmsTopic>",
     "DashboardName": "<OverviewDashboard>",
     "GrantTableName": "<WorkerGrants>",
@@ -67,6 +70,13 @@ def findings(directory: Path) -> set[str]:
 
 def test_the_outputs_have_exactly_their_keys(sandbox: StackTemplate) -> None:
     assert sandbox.outputs() == OUTPUTS
+
+
+def test_every_queue_has_its_output_and_is_looked_at_by_the_status(sandbox: StackTemplate) -> None:
+    told = {output: value for output, value in sandbox.outputs().items() if output.endswith("QueueUrl")}
+
+    assert sorted(told.values()) == sorted(f"<{queue}>" for queue in sandbox.properties("AWS::SQS::Queue"))
+    assert told.keys() == QUEUES.keys()
 
 
 @pytest.mark.parametrize(("stage", "pagination"), [("Local", "true"), ("Sandbox", "true"), ("Production", "false")])

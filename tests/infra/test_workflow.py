@@ -148,7 +148,7 @@ def test_a_redo_has_the_time_of_the_budget_and_ends_after_its_approval_can_have_
         **dict.fromkeys(("Plan redo", "Count missing", "Redo page"), budget.PAGE_TASK_SECONDS),
         "Ask for approval": budget.APPROVAL_TASK_SECONDS,
         **dict.fromkeys(
-            ("Check approval", "Refuse late approval", "Take leases", "Summarize run", "Record repair"),
+            ("Check approval", "Refuse late approval", "Take leases", "Note repair", "Summarize run", "Record repair"),
             budget.SMALL_TASK_SECONDS,
         ),
         "Report failure": budget.SMALL_TASK_SECONDS,

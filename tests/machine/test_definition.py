@@ -1002,6 +1002,7 @@ def test_every_placeholder_is_a_whole_text_and_names_a_handler_and_every_handler
             "DispatchPage",  # a run's, and a lane's
             *("TakeLeases", "SummarizeRun", "ReportFailure"),  # a run's, and a redo's
             "CheckApproval",  # of an answer, and of none
+            "RecordRepair",  # of a redo that begins, and of one that ends
         ]
     )
     assert handlers == SECONDS.keys() == RETURNS.keys()

@@ -72,8 +72,8 @@ def test_a_late_booking_is_found_and_redone_with_one_task_of_one_record_and_the_
     done(execution, Dispatched=1, Tasks=1)
     assert execution.visited == [
         *("Begin redo", "Plan redo", "Count missing", "More to count?", "Approval needed?", "Ask for approval"),
-        *("Check approval", "Take leases", "Window free?", "Skip done pages", "More missing?", "Redo page"),
-        *("More missing?", "Summarize run", "Record repair", "Window redone"),
+        *("Check approval", "Take leases", "Window free?", "Note repair", "Skip done pages", "More missing?"),
+        *("Redo page", "More missing?", "Summarize run", "Record repair", "Window redone"),
     ]
     [new] = [task for task in account.tasks if task not in before]
     assert new.records == ("LATE",)
@@ -505,10 +505,29 @@ def test_a_redo_that_failed_when_all_was_sent_is_gone_on_with_by_another_which_k
 
     done(walk.redo(asked(report)), Dispatched=1, Tasks=1)
 
-    [row] = [row for row in account.ledger if row["Pk"]["S"].startswith("redo#")]
-    assert json.loads(row["Repair"]["S"])["ApprovedBy"] == "Bob"
+    kept = [json.loads(row["Repair"]["S"]) for row in account.ledger if row["Pk"]["S"].startswith("redo#")]
+    assert sorted((repair["Outcome"], repair["ApprovedBy"]) for repair in kept) == [("Begun", "Bob"), ("Redone", "Bob")]
     assert account.records.count("LATE") == 1
     assert walk.reconcile(TIME).output["Outcome"] == "Clean"
+
+
+def test_a_redo_whose_end_could_not_be_kept_has_kept_before_it_began_who_asked_who_approved_and_why(
+    walk: Walk, account: Account, report: State
+) -> None:
+    walk.answer(approved=True, by="Bob")
+    walk.calls.stage(
+        Fault.FORBIDDEN, lambda call: call.function == "RecordRepair" and bool(account.records.count("LATE"))
+    )
+    failed = walk.redo(asked(report))
+    assert (failed.status, account.records.count("LATE")) == ("FAILED", 1)
+
+    done(walk.redrive(failed), AlreadyDispatched=1)
+
+    [row] = [row for row in account.ledger if row["Pk"]["S"] == "redo#2026-09-17T15:00:00Z"]
+    repair = json.loads(row["Repair"]["S"])
+    assert repair["Outcome"] == "Begun"
+    assert (repair["RequestedBy"], repair["ApprovedBy"], repair["Reason"]) == ("Ann", "Bob", "It arrived late.")
+    assert (repair["Before"]["Dispatched"], repair["After"]["Dispatched"]) == (1, 0)
 
 
 def finishes_a_plan(call: Call) -> bool:
@@ -554,6 +573,7 @@ def test_while_a_run_holds_the_window_a_redo_touches_nothing(walk: Walk, account
     [second] = ran
     assert (second.output["Outcome"], second.output["Dispatched"]) == ("AlreadyRunning", 0)
     assert account.records.count("LATE") == 1
+    assert [row["Pk"]["S"] for row in account.ledger].count("redo#2026-09-17T15:00:00Z") == 1
 
 
 def test_a_person_is_told_of_a_failed_redo_that_another_redo_goes_on(

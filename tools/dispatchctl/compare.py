@@ -13,8 +13,8 @@ from functions.domain.flags import MAX_PAGE_SIZE
 from functions.domain.lane import MAX_SLICES
 from functions.domain.window import Window
 from tools.application import Application
-from tools.dispatchctl.machines import facts_grid, plain_table, started, waited
-from tools.dispatchctl.outcome import Next, hours_text, where
+from tools.dispatchctl.machines import plain_table, started, waited
+from tools.dispatchctl.outcome import Next, facts_grid, hours_text, where
 from tools.dispatchctl.reconcile import moment_of, sample_text
 from tools.dispatchctl.shell import AsJson, ExitCode, app, application_of, show
 from tools.dispatchctl.units import NONE, count_text, seconds_text, some

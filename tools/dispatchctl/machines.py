@@ -6,12 +6,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from functions.domain.window import Window, utc_text
 from functions.usecases.window_input import check_closed
 from tools.application import Application
-from tools.dispatchctl.outcome import ADVICE, Next, where
+from tools.dispatchctl.outcome import ADVICE, where
 from tools.dispatchctl.shell import CommandError, ExitCode
 from tools.runs.machines import Ended, Machine, follow, start
 
@@ -53,18 +52,6 @@ def failure_text(application: Application, ended: Ended, doing: str) -> str:
             f"  where  {where(application, ended.execution)}",
         )
     )
-
-
-def facts_grid(facts: dict[str, str], steps: Iterable[Next] = ()) -> Table:
-    """Facts by their names, and the commands that come next."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in facts.items():
-        grid.add_row(name, Text(value))
-    for step in steps:
-        grid.add_row("Next", Text(f"{step.command}  # {step.why}"))
-    return grid
 
 
 def plain_table(*columns: str, numbers: Iterable[str] = ()) -> Table:

@@ -1,6 +1,6 @@
 """What came of a run, in words: one sentence, its facts, and the commands that come next."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -199,14 +199,20 @@ def balance(counts: Counts) -> str:
 
 def run_view(application: Application, record: RunRecord, now: datetime) -> RenderableType:
     """A run's facts and counts."""
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, value in _facts(application, record, now).items():
-        facts.add_row(name, Text(value))
-    for step in next_commands(record):
-        facts.add_row("Next", Text(f"{step.command}  # {step.why}"))
+    facts = facts_grid(_facts(application, record, now), next_commands(record))
     return Group(Text(sentence(record, now)), Text(), facts)
+
+
+def facts_grid(facts: dict[str, str], steps: Iterable[Next] = ()) -> Table:
+    """Facts by their names, and the commands that come next."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts.items():
+        grid.add_row(name, Text(value))
+    for step in steps:
+        grid.add_row("Next", Text(f"{step.command}  # {step.why}"))
+    return grid
 
 
 def _facts(application: Application, record: RunRecord, now: datetime) -> dict[str, str]:

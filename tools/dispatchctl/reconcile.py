@@ -16,9 +16,9 @@ from functions.domain.reconcile import Difference
 from functions.domain.report import CLEAN
 from functions.domain.window import Window
 from tools.application import Application
-from tools.dispatchctl.machines import facts_grid, plain_table, started, waited
-from tools.dispatchctl.outcome import Next, hours_text, where
-from tools.dispatchctl.run import chosen_hours
+from tools.dispatchctl.machines import plain_table, started, waited
+from tools.dispatchctl.outcome import Next, facts_grid, hours_text, where
+from tools.dispatchctl.run import First, Last, chosen_hours
 from tools.dispatchctl.shell import AsJson, ExitCode, app, application_of, show
 from tools.dispatchctl.units import count_text, seconds_text, some
 from tools.runs.machines import Machine
@@ -70,12 +70,8 @@ def reconcile(  # noqa: PLR0913 -- a command's options are its arguments
         str | None, typer.Argument(metavar="[HOUR]", help="Such as 2026-09-17T15, in UTC; the hour before now.")
     ] = None,
     *,
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="HOUR", help="The first of several hours, one after the other.")
-    ] = None,
-    last: Annotated[
-        str | None, typer.Option("--to", metavar="HOUR", help="The last of them; the hour before now, if not given.")
-    ] = None,
+    first: First = None,
+    last: Last = None,
     audit_table: Annotated[
         bool,
         typer.Option("--audit-table", help="Look for bookings that no index shows as well: reads the whole table."),

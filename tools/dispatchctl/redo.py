@@ -13,8 +13,8 @@ from functions.usecases.plan_redo import RedoInput
 from functions.usecases.window_input import check_closed, validated
 from tools.application import Application
 from tools.deployment import STAGE as EMBEDDED
-from tools.dispatchctl.machines import facts_grid, waited
-from tools.dispatchctl.outcome import Next, hours_text, where
+from tools.dispatchctl.machines import waited
+from tools.dispatchctl.outcome import Next, facts_grid, hours_text, where
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, screen, show, target_of
 from tools.dispatchctl.units import count_text, seconds_text, some
 from tools.runs.machines import Ended, Machine, start
@@ -109,11 +109,11 @@ def _place(application: Application, text: str) -> Place:
 def _hour(text: str) -> Window | None:
     """The hour that a text names; None where it has the form of a report's place."""
     try:
-        return hour_of(text)
-    except InvalidInput as error:
+        return hour_of(text, "REPORT")
+    except InvalidInput:
         if "/" in text:
             return None
-        raise InvalidInput(f"REPORT: {error}") from None
+        raise
 
 
 def _approving(stage: str, execution: str) -> Next:

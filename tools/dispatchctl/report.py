@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tools.dispatchctl.shell import AsJson, CommandError, app, application_of, show
+from tools.dispatchctl.shell import AsJson, CommandError, RunName, app, application_of, show
 from tools.report.figures import gather, to_json
 from tools.report.page import page, verdict
 from tools.runs.records import RunRecord, find_run
@@ -16,10 +16,7 @@ from tools.runs.records import RunRecord, find_run
 @app.command()
 def report(
     context: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="`last`, an hour, a run's id, or an execution (its first 8 letters do)."),
-    ] = "last",
+    name: RunName = "last",
     *,
     output: Annotated[
         Path | None, typer.Option(dir_okay=False, help="The file; by default run-report-HOUR-EXECUTION.html, here.")

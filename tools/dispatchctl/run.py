@@ -53,6 +53,12 @@ class Way(StrEnum):
 
 
 Hour = Annotated[str | None, typer.Option("--hour", metavar="HOUR", help="Such as 2026-09-17T15, in UTC.")]
+First = Annotated[
+    str | None, typer.Option("--from", metavar="HOUR", help="The first of several hours, one after the other.")
+]
+Last = Annotated[
+    str | None, typer.Option("--to", metavar="HOUR", help="The last of them; the hour before now, if not given.")
+]
 
 
 @app.command()
@@ -60,12 +66,8 @@ def run(  # noqa: PLR0913 -- a command's options are its arguments
     context: typer.Context,
     *,
     hour: Hour = None,
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="HOUR", help="The first of several hours, one after the other.")
-    ] = None,
-    last: Annotated[
-        str | None, typer.Option("--to", metavar="HOUR", help="The last of them; the hour before now, if not given.")
-    ] = None,
+    first: First = None,
+    last: Last = None,
     path: Annotated[Way | None, typer.Option(help="How the hour is read; the parameters say, if not given.")] = None,
     page_size: Annotated[int | None, typer.Option(min=1, max=10_000, help="Bookings on a page at most.")] = None,
     slices: Annotated[int | None, typer.Option(min=1, max=120, help="Parts of the hour, read side by side.")] = None,
@@ -130,9 +132,9 @@ def chosen_hours(
     if last and not first:
         raise CommandError("--to: given without --from", ExitCode.USAGE)
     if not first:
-        yield hour_of(hour) if hour else last_closed_hour(now)
+        yield hour_of(hour, named) if hour else last_closed_hour(now)
         return
-    window, end = hour_of(first), hour_of(last) if last else last_closed_hour(now)
+    window, end = hour_of(first, "--from"), hour_of(last, "--to") if last else last_closed_hour(now)
     if window > end:
         raise CommandError(f"--from: {hour_text(window)} lies behind {hour_text(end)}", ExitCode.USAGE)
     yield from (Window(window.start + HOUR * place) for place in range((end.start - window.start) // HOUR + 1))

@@ -35,7 +35,7 @@ def seed(  # noqa: PLR0913 -- a command's options are its arguments
 ) -> None:
     """Put made-up bookings into the bookings table, to try an hour with. What stands there is never overwritten."""
     application = application_of(context)
-    window = hour_of(hour) if hour else last_closed_hour(datetime.now(UTC))
+    window = hour_of(hour, "--hour") if hour else last_closed_hour(datetime.now(UTC))
     check_own_table(application, f"{STACK}{target_of(context).stage}")
     made = any_hour(window, bookings, members, bad, seed)
     table = application.deployment.outputs["BookingTableName"]

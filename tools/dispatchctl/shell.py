@@ -73,6 +73,9 @@ class Target:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a screen.")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="`last`, an hour, a run's id, or an execution (its first 8 letters do).")
+]
 
 NAME: Final = "dispatchctl"
 _typed: Final[list[str]] = []

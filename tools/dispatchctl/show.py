@@ -20,7 +20,7 @@ from functions.domain.run import Counts, Path
 from functions.domain.window import utc_text
 from tools.dispatchctl.outcome import record_json, run_view
 from tools.dispatchctl.run import watch
-from tools.dispatchctl.shell import AsJson, app, application_of, screen
+from tools.dispatchctl.shell import AsJson, RunName, app, application_of, screen
 from tools.dispatchctl.units import count_text, moment_text, seconds_text
 from tools.runs.history import Fault
 from tools.runs.records import PageRecord, RunRecord, faults_of, find_run, pages_of
@@ -46,10 +46,7 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=$|#)")
 @app.command()
 def show(
     context: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="`last`, an hour, a run's id, or an execution (its first 8 letters do)."),
-    ] = "last",
+    name: RunName = "last",
     *,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for its end first.")] = False,
     every: Annotated[

@@ -43,7 +43,7 @@ def status(
 ) -> None:
     """Say what the last run did, what is running, and what waits for somebody."""
     application, now = application_of(context), datetime.now(UTC)
-    window = hour_of(hour) if hour else None
+    window = hour_of(hour, "--hour") if hour else None
     found = overview(application, now, last, window)
     width = screen().width
     show(overview_json(found), lambda: overview_view(found, wide=width >= WIDE), as_json=as_json)
@@ -82,7 +82,8 @@ def facts(found: Overview) -> Iterator[tuple[str, str]]:
     yield "Next path", f"{found.flags.path.value}{size} (paging is {'off' if found.flags.path == 'full' else 'on'})"
     schedule = {True: "every hour", False: "off: runs are started by hand", None: "not known: it cannot be read"}
     yield "Schedule", schedule[found.scheduled]
-    yield "Queues", "   ".join(map(queue_text, found.queues))
+    shown = [queue_text(queue) for queue in found.queues if not queue.dead_letters or queue.waiting or queue.in_flight]
+    yield "Queues", "   ".join([*shown, *([] if found.dead_letters else ["no dead letters"])])
 
 
 def queue_text(queue: QueueState) -> str:

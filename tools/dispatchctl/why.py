@@ -9,8 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from functions.domain.task import JOB_NAMES
-from tools.dispatchctl.machines import facts_grid
-from tools.dispatchctl.outcome import Next, hours_text
+from tools.dispatchctl.outcome import Next, facts_grid, hours_text
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, show
 from tools.dispatchctl.units import moment_text
 from tools.runs.records import hour_of, hour_text
@@ -67,7 +66,7 @@ def why(
 ) -> None:
     """Say everything that is known of one booking, or why it was not dispatched, and what to do then."""
     application, now = application_of(context), datetime.now(UTC)
-    also = [hour_of(each) for each in hour or ()]
+    also = [hour_of(each, "--hour") for each in hour or ()]
     values = [record] if sort_value is None else [record, sort_value]
     try:
         with Console(stderr=True).status("Looking through the plans of its hours ..."):

@@ -17,12 +17,14 @@ LATE_SECONDS: Final = 2 * 3600
 """So long after the last run's start an hourly schedule has missed a run."""
 LOOKED_AT: Final = 20
 """Among so many executions, or as many as are asked for, the last run is looked for."""
-_QUEUES: Final = {
+QUEUES: Final = {
     "PointTaskQueueUrl": "Points",
     "CouponTaskQueueUrl": "Coupons",
     "PointTaskDeadLetterQueueUrl": "Points, dead letters",
     "CouponTaskDeadLetterQueueUrl": "Coupons, dead letters",
     "ScheduleDeadLetterQueueUrl": "Schedule, dead letters",
+    "ReconcileScheduleDeadLetterQueueUrl": "Reconcile schedule, dead letters",
+    "WatchDeadLetterQueueUrl": "Bad ends, dead letters",
 }
 """The queues' outputs, and how they are told."""
 _FLAGS: Final = ("StopParameter", "PaginationEnabledParameter", "GroupingParameter", "PageSizeParameter")
@@ -121,11 +123,12 @@ def flags(application: Application) -> Flags:
 def queues(application: Application) -> list[QueueState]:
     """What lies on the queues that the outputs name."""
     sqs = application.client("sqs")
-    urls = {output: application.deployment.outputs[output] for output in _QUEUES}
+    outputs = application.deployment.outputs
+    urls = {output: outputs[output] for output in QUEUES if output in outputs}
     counted = {output: _attributes(sqs, url) for output, url in urls.items()}
     return [
         QueueState(
-            name=_QUEUES[output],
+            name=QUEUES[output],
             waiting=int(counts["ApproximateNumberOfMessages"]) + int(counts["ApproximateNumberOfMessagesDelayed"]),
             in_flight=int(counts["ApproximateNumberOfMessagesNotVisible"]),
             dead_letters="DeadLetter" in output,

@@ -147,16 +147,16 @@ def hour_text(window: Window) -> str:
     return window.start_text[:13]
 
 
-def hour_of(text: str) -> Window:
+def hour_of(text: str, field: str = "HOUR") -> Window:
     """The window that begins at an hour, such as `2026-09-17T15`; minutes, seconds and `Z` may follow if they are zero.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: it is none; the message names the argument or option by `field`.
     """
     if _HOUR.fullmatch(text):
         with suppress(ValueError):
             return Window.starting(f"{text[:13]}:00:00Z")
-    raise InvalidInput(f"{text!r}: expected an hour in UTC, such as 2026-09-17T15")
+    raise InvalidInput(f"{field}: {text!r}: expected an hour in UTC, such as 2026-09-17T15")
 
 
 def last_closed_hour(now: datetime) -> Window:

@@ -37,6 +37,8 @@ OUTPUTS = {
     "PointTaskDeadLetterQueueUrl": "https://points-dead",
     "CouponTaskDeadLetterQueueUrl": "https://coupons-dead",
     "ScheduleDeadLetterQueueUrl": "https://schedule-dead",
+    "ReconcileScheduleDeadLetterQueueUrl": "https://reconcile-dead",
+    "WatchDeadLetterQueueUrl": "https://watch-dead",
 }
 WINDOW = Window.starting("2026-09-17T15:00:00Z")
 START = datetime(2026, 9, 17, 16, 1, 10, 250_000, tzinfo=UTC)

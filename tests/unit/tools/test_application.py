@@ -1,4 +1,4 @@
-"""How a failed execution is told."""
+"""How an execution is followed, and told when it failed."""
 
 import json
 from dataclasses import replace
@@ -6,54 +6,11 @@ from typing import Any
 
 import pytest
 
-from tools.application import Application, exports, failure_text
+from tools.application import Application, RunFailedError
 from tools.deployment import Deployment
 from tools.seed import Partitions
 
 DEPLOYMENT = Deployment("http://127.0.0.1:9", "us-east-1", {"TaskDataBucketName": "bucket"})
-DETAIL = {
-    "Error": "TooManyBadRecords",
-    "Message": "21 records were set aside, the limit is 20",
-    "RunId": "20260918T100110Z-run",
-    "WindowStart": "2026-09-18T09:00:00Z",
-    "Page": 3,
-}
-
-
-def _described(error: str, cause: str) -> dict[str, Any]:
-    return {"executionArn": "arn:execution", "status": "FAILED", "error": error, "cause": cause}
-
-
-def test_too_many_bad_records_are_told_line_by_line_with_the_place_of_their_files() -> None:
-    cause = json.dumps({"errorType": "TooManyBadRecords", "errorMessage": json.dumps(DETAIL)})
-
-    assert failure_text(_described("TooManyBadRecords", cause), DEPLOYMENT).splitlines() == [
-        "the execution ended FAILED",
-        "  Error      TooManyBadRecords",
-        "  Message    21 records were set aside, the limit is 20",
-        "  Hour       2026-09-18T09:00:00Z",
-        "  Page       3",
-        "  Execution  arn:execution",
-        "Where to look",
-        '  README.md, "When a run fails"',
-        f"  {exports(DEPLOYMENT)}",
-        "  aws s3 ls s3://bucket/set-aside/2026-09-18/09/20260918T100110Z-run/",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("detail", "page"),
-    [
-        ({"Page": 3}, "3"),
-        ({"Step": "merge", "Lane": 2001, "Page": 3}, "3 of lane 2001 (merge)"),
-        ({"Page": None}, "none of its own"),
-    ],
-    ids=["of the run's one lane", "of one of its lanes", "between its lanes"],
-)
-def test_a_failure_is_told_with_its_page_and_lane(detail: dict[str, Any], page: str) -> None:
-    cause = json.dumps({"errorMessage": json.dumps({**DETAIL, **detail})})
-
-    assert f"  Page       {page}" in failure_text(_described("LeaseLost", cause), DEPLOYMENT).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -134,16 +91,28 @@ def test_the_pages_of_an_execution_are_told_from_its_history(
         ("killed", "killed"),
         (json.dumps({"errorMessage": "no such function"}), "no such function"),
         (json.dumps({"errorMessage": "[1]"}), "[1]"),
+        (
+            json.dumps({"errorMessage": json.dumps({"Message": "21 records were set aside"})}),
+            "21 records were set aside",
+        ),
         ("[]", "[]"),
     ],
 )
-def test_a_cause_of_any_form_is_told_as_it_is(cause: str, message: str) -> None:
-    told = failure_text(_described("DispatchFailed", cause), DEPLOYMENT).splitlines()
+def test_a_failure_is_told_by_its_error_and_its_message_whatever_form_its_cause_has(cause: str, message: str) -> None:
+    application = Application(DEPLOYMENT)
+    application.__dict__["stepfunctions"] = Failed(cause)
 
-    assert told[1:5] == [
-        "  Error      DispatchFailed",
-        f"  Message    {message}",
-        "  Hour       none was planned",
-        "  Page       none was read",
-    ]
-    assert told[-2:] == ["Where to look", '  README.md, "When a run fails"']
+    with pytest.raises(RunFailedError) as failure:
+        application.output("arn:execution")
+
+    assert str(failure.value) == f"arn:execution ended FAILED: DispatchFailed: {message}"
+
+
+class Failed:
+    """An execution that failed with a cause."""
+
+    def __init__(self, cause: str) -> None:
+        self._cause = cause
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803 - AWS's name
+        return {"executionArn": executionArn, "status": "FAILED", "error": "DispatchFailed", "cause": self._cause}

@@ -237,8 +237,8 @@ def test_an_hour_may_be_written_short_or_whole(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["2026-09-17", "2026-09-17T25", "2026-02-30T10", "2026-09-17T15:30", "", "last"])
 def test_what_is_no_hour_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="expected an hour in UTC"):
-        hour_of(text)
+    with pytest.raises(InvalidInput, match=r"^--hour: '.*': expected an hour in UTC"):
+        hour_of(text, "--hour")
 
 
 def test_the_last_closed_hour_is_the_one_before_that_of_now() -> None:

@@ -34,7 +34,7 @@ from tools.dispatchctl.show import ENDS, SLOWEST, Digest, faults_view, json_text
 from tools.dispatchctl.status import WIDE, facts, overview_json, overview_view, short_names
 from tools.dispatchctl.units import seconds_text
 from tools.runs.history import Fault
-from tools.runs.overview import Flags, Overview, QueueState, overview
+from tools.runs.overview import QUEUES, Flags, Overview, QueueState, overview
 from tools.runs.records import PageRecord, RunRecord
 
 NOW = START + timedelta(minutes=5)
@@ -382,6 +382,22 @@ def test_the_first_line_of_the_status_is_what_matters_most(other: dict[str, Any]
     assert next(facts(overview_of(DONE, **other)))[0] == first
 
 
+@pytest.mark.parametrize(("waiting", "told"), [(0, "no dead letters"), (2, "Points, dead letters: 2")])
+def test_a_dead_letter_queue_is_named_if_anything_lies_on_it(waiting: int, told: str) -> None:
+    queues = [
+        QueueState(name="Coupons", waiting=0, in_flight=0, dead_letters=False),
+        QueueState(name="Points, dead letters", waiting=waiting, in_flight=0, dead_letters=True),
+    ]
+
+    assert dict(facts(overview_of(DONE, queues=queues)))["Queues"] == f"Coupons: 0   {told}"
+
+
+def test_a_stack_from_before_a_queue_had_its_output_has_a_status_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(OUTPUTS, "WatchDeadLetterQueueUrl")
+
+    assert len(overview(Account({}).application, NOW, 20).queues) == len(QUEUES) - 1
+
+
 def test_the_status_before_the_first_run_says_so() -> None:
     found = overview_of(scheduled=True, last_start=None)
 
@@ -556,7 +572,7 @@ def test_the_overview_reads_the_parameters_as_a_run_does(values: dict[str, str],
 
     assert found.flags == flags
     assert (found.scheduled, found.is_late, found.last) == (True, True, None)
-    assert found.dead_letters == 6
+    assert found.dead_letters == 10
 
 
 def test_the_last_run_is_none_that_only_looked_or_found_another_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
