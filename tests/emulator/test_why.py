@@ -28,7 +28,7 @@ from functions.usecases.ports import Lease
 from tests.emulator.conftest import Bench
 from tools.application import Application
 from tools.deployment import Deployment
-from tools.dispatchctl.why import message_text, next_commands, verdict, view
+from tools.dispatchctl.why import message_text, next_commands, to_json, verdict, view
 from tools.emulator.instance import REGION
 from tools.runs.why import Cause, State, Story, UnknownBookingError, story_of
 from tools.samples import Item, worked_example
@@ -37,6 +37,7 @@ from tools.seed import Partitions, put
 _, R1, R2, _, R4, R5, _ = worked_example().bookings
 HOUR = Window.starting("2026-09-17T15:00:00Z")
 LATER = HOUR.end + timedelta(hours=5)
+LATER_HOUR = HOUR.next.next
 WIDE = 300
 RUN = Run(
     run_id="20260917T160110Z-run",
@@ -244,6 +245,26 @@ def test_a_booking_that_was_rewarded_since_is_found_in_its_task(site: Site) -> N
     assert "Not dispatched" not in said
 
 
+@pytest.mark.parametrize(
+    ("attributes", "why"),
+    [
+        ({"RewardStatus": {"S": "Cancelled"}}, "it does not wait any more (NotWaiting)."),
+        (
+            {"MemberId": {"S": "another"}},
+            "its shop, member, engine or reward is another one by now, or bad data (Changed).",
+        ),
+    ],
+)
+def test_a_dispatched_booking_that_a_worker_skips_is_told_so(site: Site, attributes: Item, why: str) -> None:
+    site.dispatch(R5, page=1, finished=True, sent=True)
+    assert "skips" not in verdict(site.story("R5"))
+    site.put({**R5, **attributes})
+
+    assert verdict(site.story("R5")) == (
+        f"Dispatched: it is in a task that was sent. A worker that has not settled it yet skips it: {why}"
+    )
+
+
 def test_a_booking_that_was_moved_is_told_as_it_was_and_as_it_is(site: Site) -> None:
     site.dispatch(R5, page=1, finished=True, sent=False)
     moved = R5 | {"BookingTimeUTC": {"S": "16:10:00Z"}}
@@ -252,8 +273,30 @@ def test_a_booking_that_was_moved_is_told_as_it_was_and_as_it_is(site: Site) -> 
     said = site.say("R5")
 
     assert "as it was booked for 2026-09-17T15:59:00Z" in said
-    assert said.startswith("Not dispatched: no run has worked on the hour 2026-09-17 16:00 to 17:00 UTC.")
+    assert said.startswith(
+        "Dispatched as it was booked for 2026-09-17T15:59:00Z, and moved since: as it stands now, it is not dispatched:"
+        " no run has worked on the hour 2026-09-17 16:00 to 17:00 UTC."
+    )
     assert site.next("R5") == ["dispatchctl run --hour 2026-09-17T16"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BookingTimeUTC", None),
+        ("BookingTimeUTC", {"S": "24:30:00Z"}),
+        ("BookingTimeUTC", {"N": "15"}),
+        ("BookingDateUTC", {"S": "2026-09-17#3"}),
+    ],
+)
+def test_a_booking_that_lost_its_time_is_told_as_it_was_and_as_it_is(site: Site, name: str, value: Any) -> None:
+    site.dispatch(R5, page=1, finished=True, sent=False)
+    site.put({each: content for each, content in {**R5, name: value}.items() if content})
+
+    assert verdict(site.story("R5", also=[HOUR])).startswith(
+        "Dispatched as it was booked for 2026-09-17T15:59:00Z, and moved since: as it stands now, it is not dispatched:"
+        f" no hour's run ever reads it, for {name} "
+    )
 
 
 def test_a_booking_that_was_moved_far_away_is_found_in_the_hour_that_is_named(site: Site) -> None:
@@ -261,8 +304,16 @@ def test_a_booking_that_was_moved_far_away_is_found_in_the_hour_that_is_named(si
     site.put(R5 | {"BookingTimeUTC": {"S": "20:10:00Z"}})
 
     assert site.story("R5").tasks == ()
-    [task] = site.story("R5", also=[HOUR]).tasks
-    assert task.met.moment == "2026-09-17T15:59:00Z"
+    assert site.next("R5") == ["dispatchctl run --hour 2026-09-17T20", "dispatchctl why R5 --hour OLDHOUR"]
+    story = site.story("R5", also=[HOUR])
+    assert [task.met.moment for task in story.tasks] == ["2026-09-17T15:59:00Z"]
+    assert [step.command for step in next_commands(story)] == ["dispatchctl run --hour 2026-09-17T20"]
+
+
+def test_where_an_hour_was_named_no_other_is_asked_for(site: Site) -> None:
+    steps = next_commands(site.story("R1", also=[HOUR.previous.previous]))
+
+    assert [step.command for step in steps] == ["dispatchctl run --hour 2026-09-17T15"]
 
 
 def test_a_booking_that_was_deleted_is_found_in_the_hour_that_is_named(site: Site) -> None:
@@ -275,7 +326,13 @@ def test_a_booking_that_was_deleted_is_found_in_the_hour_that_is_named(site: Sit
     story = site.story("R5", also=[HOUR])
 
     assert [task.met.moment for task in story.tasks] == ["2026-09-17T15:59:00Z"]
-    assert verdict(story) == "Not dispatched: the table does not hold it any more."
+    assert verdict(story) == (
+        "Dispatched, and deleted since. A worker that has not settled it yet skips it: it is gone (Gone)."
+    )
+    said = to_json(story)
+    assert (said["State"], said["Says"]) == ("Sent", verdict(story))
+    assert said["Tasks"][0]["SkippedAs"] == "Gone"
+    assert verdict(site.story("R5", also=[LATER_HOUR])) == "Not dispatched: the table does not hold it any more."
 
 
 def test_a_booking_set_aside_is_found_with_its_reason_and_file(site: Site) -> None:
@@ -291,6 +348,29 @@ def test_a_booking_set_aside_is_found_with_its_reason_and_file(site: Site) -> No
     ]
     assert said.startswith("Not dispatched: it was set aside as bad data.")
     assert site.next("R1") == ["dispatchctl run --hour 2026-09-17T15"]
+
+
+@pytest.mark.parametrize(("run_of", "named"), [(HOUR, "2026-09-17T15"), (HOUR.previous, "2026-09-17T14")])
+def test_a_booking_set_aside_on_an_hours_edge_is_read_again_by_the_hour_that_set_it_aside(
+    site: Site, run_of: Window, named: str
+) -> None:
+    edge = R1 | {"BookingTimeUTC": {"S": "15:00:00Z"}, "MemberId": {"S": ""}}
+    site.put(edge)
+    bad = [BadRecord("MemberId: empty", edge)]
+    S3TaskData(site.application.s3, site.bucket).set_aside(replace(RUN, window=run_of), Progress(page=2), bad)
+
+    assert site.next("R1") == [f"dispatchctl run --hour {named}"]
+
+
+@pytest.mark.parametrize("member", ["", "7"])
+def test_of_a_booking_on_an_hours_edge_the_hour_that_begins_there_is_run(site: Site, member: str) -> None:
+    site.put(R1 | {"BookingTimeUTC": {"S": "15:00:00Z"}, "MemberId": {"S": member}})
+
+    assert site.next("R1") == ["dispatchctl run --hour 2026-09-17T15", "dispatchctl why R1 --hour OLDHOUR"]
+    assert verdict(site.story("R1")) == (
+        "Not dispatched: no run has worked on the hour 2026-09-17 14:00 to 15:00 UTC."
+        " No run has worked on the hour 2026-09-17 15:00 to 16:00 UTC."
+    )
 
 
 def test_a_booking_set_aside_in_a_lane_is_found_with_the_lane(site: Site) -> None:
@@ -364,7 +444,7 @@ def test_a_booking_that_does_not_wait_is_told_why(site: Site) -> None:
     said = site.say("R4")
 
     assert said.startswith('Not dispatched: only the status "WaitToReward" waits for a reward.')
-    assert site.next("R4") == []
+    assert site.next("R4") == ["dispatchctl why R4 --hour OLDHOUR"]
 
 
 def test_a_booking_whose_hour_has_not_ended_is_told_so(site: Site) -> None:
@@ -395,7 +475,7 @@ def test_a_booking_that_the_hours_run_has_not_read_names_the_run_and_the_command
     [untouched] = site.story("R1").untouched
 
     assert (untouched.cause, untouched.run_id, untouched.outcome) == (cause, RUN.run_id, outcome)
-    assert site.next("R1") == commands
+    assert site.next("R1") == [*commands, "dispatchctl why R1 --hour OLDHOUR"]
 
 
 def test_a_booking_on_an_hours_edge_is_found_in_the_task_of_either_hour(site: Site) -> None:
@@ -447,10 +527,15 @@ def test_a_booking_that_the_table_does_not_hold_is_unknown(site: Site) -> None:
 
 
 def test_values_that_are_no_key_of_the_table_are_refused(site: Site, bench: Bench) -> None:
-    with pytest.raises(InvalidInput, match=r"^RECORD: expected a value for each of RecordId$"):
+    with pytest.raises(InvalidInput, match=r"^SORT_VALUE: this table has no sort key, only RecordId$"):
         site.say("R1", "more")
+    with pytest.raises(InvalidInput, match=r"^RECORD: the value of RecordId is empty, which no key is$"):
+        site.say("")
+    numbered = _site(bench, {"Shop": "S", "Number": "N"})
     with pytest.raises(InvalidInput, match=r"^RECORD: Number is a number in this table$"):
-        _site(bench, {"Shop": "S", "Number": "N"}).say("a", "b")
+        numbered.say("a", "b")
+    with pytest.raises(InvalidInput, match=r"^RECORD: expected a value for each of Shop, Number$"):
+        numbered.say("a")
 
 
 def test_a_key_of_two_attributes_and_a_number_is_named_by_both_values(bench: Bench) -> None:

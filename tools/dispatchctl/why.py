@@ -1,5 +1,6 @@
 """What became of one booking, or why nothing did."""
 
+import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -9,6 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from functions.domain.task import JOB_NAMES
+from functions.domain.window import Window
+from functions.worker.task import Outcome
 from tools.dispatchctl.outcome import Next, facts_grid, hours_text
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, show
 from tools.dispatchctl.units import moment_text
@@ -24,6 +27,7 @@ from tools.runs.why import (
     Story,
     UnknownBookingError,
     Untouched,
+    state_of,
     story_of,
 )
 
@@ -35,6 +39,20 @@ VERDICTS: Final = {
     State.IN_DOUBT: "In doubt: it is in a task that is not known to be sent.",
     State.SET_ASIDE: "Not dispatched: it was set aside as bad data.",
     State.STAGED: "Not dispatched yet: a run has read it, and is to merge its group.",
+}
+ONCE: Final = {
+    State.GRANTED: "Dispatched and granted",
+    State.DEAD: "Dispatched and not granted",
+    State.SETTLED: "Dispatched and not granted",
+    State.SENT: "Dispatched",
+    State.IN_DOUBT: "Perhaps dispatched",
+    State.SET_ASIDE: "Not dispatched but set aside as bad data",
+}
+"""What it had come to before it was moved or deleted."""
+SKIPS: Final = {
+    Outcome.NOT_WAITING: "it does not wait any more",
+    Outcome.CHANGED: "its shop, member, engine or reward is another one by now, or bad data",
+    Outcome.GONE: "it is gone",
 }
 CAUSES: Final = {
     Cause.NOT_WAITING: 'only the status "WaitToReward" waits for a reward.',
@@ -77,17 +95,31 @@ def why(
 
 
 def verdict(story: Story) -> str:
-    """What the booking has come to as it stands, in one sentence."""
-    if story.state is State.NOT_DISPATCHED:
-        return f"Not dispatched: {reasons(story)}"
-    return VERDICTS[story.state]
+    """What the booking has come to as it stands, and before that, in a sentence or two."""
+    task, skip = story.current, ""
+    if task is not None and task.skipped in SKIPS and story.state not in {State.GRANTED, State.SETTLED}:
+        skip = f" A worker that has not settled it yet skips it: {SKIPS[task.skipped]} ({task.skipped})."
+    return f"{_headline(story)}{skip}"
+
+
+def _headline(story: Story) -> str:
+    if story.deleted and story.state in ONCE:
+        return f"{ONCE[story.state]}, and deleted since."
+    now = VERDICTS.get(story.state) or f"Not dispatched: {reasons(story)}"
+    if story.earlier is None:
+        return now
+    return (
+        f"{ONCE[state_of(story.earlier)]} as it was booked for {story.earlier.met.moment}, and moved since:"
+        f" as it stands now, it is {now[0].lower()}{now[1:]}"
+    )
 
 
 def reasons(story: Story) -> str:
     """Why nothing was done with it as it stands."""
     if not story.untouched:
         return "the table does not hold it any more."
-    return " ".join(map(reason, story.untouched))
+    first, *others = map(reason, story.untouched)
+    return " ".join((first, *(f"{other[0].upper()}{other[1:]}" for other in others)))
 
 
 def reason(untouched: Untouched) -> str:
@@ -111,10 +143,18 @@ def next_commands(story: Story) -> Iterator[Next]:
         yield Next(command=f"dispatchctl show {hour}", why="whether its run is still at work")
         yield Next(command=f"dispatchctl resume {hour}", why="go on with it, if it is not")
     if (story.fault or story.state is State.SET_ASIDE) and story.hours:
-        yield Next(command=f"dispatchctl run --hour {hour_text(story.hours[0])}", why="once its owner has mended it")
-        return
-    for each in story.untouched:
-        yield from _mending(each)
+        hour = hour_text(_reader(story))
+        yield Next(command=f"dispatchctl run --hour {hour}", why="once its owner has mended it")
+    elif story.untouched:
+        yield from _mending(story.untouched[-1])  # on an edge, of the hour that begins there: one is enough
+    if story.state is State.NOT_DISPATCHED and not (story.deleted or story.tasks or story.named):
+        command = f"dispatchctl why {shlex.join(story.values)} --hour OLDHOUR"
+        yield Next(command=command, why="if it was moved, look there too")
+
+
+def _reader(story: Story) -> Window:
+    """Whose run is to read it again: the hour that set it aside, else the one that begins where two read it."""
+    return story.aside.met.window if story.aside else story.hours[-1]
 
 
 def _mending(untouched: Untouched) -> Iterator[Next]:
@@ -254,6 +294,7 @@ def task_json(it: InTask) -> dict[str, Any]:
         "Sent": it.sent,
         "PageFinishedAt": it.finished and it.finished.isoformat(),
         "OnQueue": it.on_queue,
+        "SkippedAs": it.skipped and it.skipped.value,
         "DeadLetter": it.dead_letter and {"Reason": it.dead_letter.reason},
         "Grant": grant
         and {

@@ -30,7 +30,7 @@ from functions.domain.task import Task
 from functions.domain.values import object_text, value_text
 from functions.domain.window import HOUR, Window
 from functions.usecases.ports import Span
-from functions.worker.task import Order
+from functions.worker.task import Order, Outcome, Schema, judge
 from tools.application import Application
 from tools.runs.records import DISPATCHED, ledger_table
 from tools.samples import Item
@@ -96,6 +96,8 @@ class InTask:
     dead_letter: DeadLetter | None
     grant: Grant | None
     """None where the stack has no grant table."""
+    skipped: Outcome | None
+    """Why a worker that comes to the record now grants nothing; None where it stands as the task says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +172,10 @@ class Story:
 
     key: str
     """Its primary key as JSON."""
+    values: tuple[str, ...]
+    """What was asked for: the values of its key."""
+    deleted: bool
+    """Whether the table does not hold it."""
     booked: Mapping[str, str | None]
     """What decides whether, and in which hour, it is read: each attribute as JSON; None where it is missing."""
     moment: str | None
@@ -179,6 +185,8 @@ class Story:
     fault: str | None
     """Why a run would set it aside, as it stands."""
     searched: tuple[Window, ...]
+    named: tuple[Window, ...]
+    """Those of them that were asked for."""
     tasks: tuple[InTask, ...]
     set_aside: tuple[SetAside, ...]
     staged: tuple[Staged, ...]
@@ -187,26 +195,48 @@ class Story:
 
     @property
     def current(self) -> InTask | None:
-        """The task that holds the record as it stands; of several one that was sent."""
-        mine = [each for each in self.tasks if each.met.moment == self.moment]
-        return max(mine, key=lambda each: (_is_granted(each), each.sent), default=None)
+        """The task that holds the record as it stands, or as it stood last; of several one that was sent."""
+        return _weightiest(each for each in self.tasks if self._stands_as(each.met))
+
+    @property
+    def earlier(self) -> InTask | None:
+        """The task that held the record before it was moved; None where one holds it as it stands."""
+        return None if self.current else _weightiest(self.tasks)
+
+    @property
+    def aside(self) -> SetAside | None:
+        """Where the record was set aside last, as it stands."""
+        return max((each for each in self.set_aside if self._stands_as(each.met)), key=_run_id, default=None)
 
     @property
     def state(self) -> State:
-        """What it has come to."""
+        """What it has come to; if it was deleted, what it had come to."""
         task = self.current
         if task is not None:
-            return _state_of(task)
-        if any(each.met.moment == self.moment for each in self.set_aside):
+            return state_of(task)
+        if self.aside is not None:
             return State.SET_ASIDE
         return State.STAGED if self.staged else State.NOT_DISPATCHED
+
+    def _stands_as(self, met: Met) -> bool:
+        return self.deleted or met.moment == self.moment
+
+
+def _run_id(found: InTask | SetAside) -> str:
+    """Run ids begin with the time of their start."""
+    return found.met.run_id
+
+
+def _weightiest(tasks: Iterable[InTask]) -> InTask | None:
+    return max(tasks, key=lambda each: (_is_granted(each), each.sent, _run_id(each)), default=None)
 
 
 def _is_granted(task: InTask) -> bool:
     return task.grant is not None and task.grant.granted_at is not None
 
 
-def _state_of(task: InTask) -> State:
+def state_of(task: InTask) -> State:
+    """What a task's record has come to by that task."""
     if _is_granted(task):
         return State.GRANTED
     if task.dead_letter is not None:
@@ -226,7 +256,7 @@ def story_of(application: Application, values: Sequence[str], now: datetime, als
         UnknownBookingError: the table does not hold it, and no further hours are named.
         InvalidInput: these are no values of the table's key.
     """
-    return _Search(application, *_booking(application, values)).story(now, tuple(also))
+    return _Search(application, tuple(values), *_booking(application, values)).story(now, tuple(also))
 
 
 def _booking(application: Application, values: Sequence[str]) -> tuple[Item, Item | None]:
@@ -235,7 +265,9 @@ def _booking(application: Application, values: Sequence[str]) -> tuple[Item, Ite
     described = application.dynamodb.describe_table(TableName=table)["Table"]
     kinds = {attribute["AttributeName"]: attribute["AttributeType"] for attribute in described["AttributeDefinitions"]}
     names = [element["AttributeName"] for element in described["KeySchema"]]
-    if len(values) != len(names):
+    if len(values) > len(names):
+        raise InvalidInput(f"SORT_VALUE: this table has no sort key, only {names[0]}")
+    if len(values) < len(names):
         raise InvalidInput(f"RECORD: expected a value for each of {', '.join(names)}")
     key: Item = {
         name: {kinds[name]: _typed(name, kinds[name], value)} for name, value in zip(names, values, strict=True)
@@ -246,6 +278,8 @@ def _booking(application: Application, values: Sequence[str]) -> tuple[Item, Ite
 
 def _typed(name: str, kind: str, value: str) -> Any:
     """A key's value as its type takes it; binary is given as base64."""
+    if not value:
+        raise InvalidInput(f"RECORD: the value of {name} is empty, which no key is")
     try:
         if kind == "N":
             Decimal(value)
@@ -259,6 +293,7 @@ class _Search:
     """Looks for one record."""
 
     application: Application
+    values: tuple[str, ...]
     key: Item
     booking: Item | None
 
@@ -273,17 +308,20 @@ class _Search:
         beside = {each for hour in own for each in (hour.previous, hour, hour.next)}
         searched = tuple(sorted({*beside, *also}))
         tasks, set_aside = tuple(self._tasks(searched)), tuple(self._set_aside(searched))
-        touched = self._moment in {each.moment for each in (*_mets(tasks), *_mets(set_aside))}
+        touched = bool(own) and self._moment in {each.moment for each in (*_mets(tasks), *_mets(set_aside))}
         staged = () if touched else tuple(self._staged(own))
         booking, date_attribute = self.booking or {}, self.date_attribute
         attributes = ("RewardStatus", date_attribute, TIME_ATTRIBUTE)
         return Story(
             key=self.name,
+            values=self.values,
+            deleted=self.booking is None,
             booked={each: value_text(booking[each]) if each in booking else None for each in attributes},
             moment=self._moment if own else None,
             hours=own,
             fault=self._read.reason if isinstance(self._read, BadRecord) else None,
             searched=searched,
+            named=also,
             tasks=tasks,
             set_aside=set_aside,
             staged=staged[:1],
@@ -354,6 +392,7 @@ class _Search:
 
     def _in_task(self, met: Met, dated: DatedPlan, task: Task, version: RecordVersion) -> InTask:
         plan, embedded = dated.plan, self.application.account is None
+        order = Order(task.task_id, task.group, task.route, version, self.key)
         partition, row = plans_partition(met.window, met.run_id), f"{PLAN_ROW}{plan_name(plan.lane, plan.page)}"
         return InTask(
             met=met,
@@ -364,16 +403,22 @@ class _Search:
             finished=None if dated.finished_at is None else datetime.fromtimestamp(dated.finished_at, UTC),
             on_queue=task.task_id in self.application.tasks(task.window.start_text) if embedded else None,
             dead_letter=self._dead_letter(task.task_id) if embedded else None,
-            grant=self._grant(task, version),
+            grant=self._grant(order),
+            skipped=self._skipped(order),
         )
 
-    def _grant(self, task: Task, version: RecordVersion) -> Grant | None:
+    def _skipped(self, order: Order) -> Outcome | None:
+        """What a worker says that comes to the order now; see `judge`, which takes the index's keys to be text."""
+        if self.booking is not None and is_waiting(self.booking) and order.version.moment != self._moment:
+            return Outcome.REBOOKED
+        return judge(order, self.booking, Schema(tuple(self.key), self.date_attribute))
+
+    def _grant(self, order: Order) -> Grant | None:
         """What the grant table says of a record version and of its task."""
         if "GrantTableName" not in self.application.deployment.outputs:
             return None
-        order = Order(task.task_id, task.group, task.route, version, self.key)
         granted = self._grant_row("grant", hashlib.sha256(order.version_text.encode("ascii")).hexdigest())
-        finished = self._grant_row("task", task.task_id)
+        finished = self._grant_row("task", order.task_id)
         return Grant(
             granted_at=granted["GrantedAt"]["S"] if granted else None,
             granted_for=granted["TaskId"]["S"] if granted else None,

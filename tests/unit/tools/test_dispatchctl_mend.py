@@ -20,6 +20,7 @@ from functions.domain.redo import Redo
 from functions.domain.run import Counts
 from functions.domain.task import Task
 from functions.domain.window import Window
+from functions.worker.task import Outcome
 from tools.application import Application
 from tools.deployment import Deployment
 from tools.dispatchctl import approve as _approve  # noqa: F401 -- its import adds the command
@@ -339,8 +340,55 @@ def test_a_booking_that_is_bad_data_is_to_be_mended_first() -> None:
     late = Untouched(cause=Cause.NOT_READ, window=WINDOW, run_id="RUN", outcome="Dispatched")
     story = told(fault="MemberId: empty", untouched=(late,))
 
-    assert [step.command for step in why.next_commands(story)] == ["dispatchctl run --hour 2026-09-17T15"]
+    assert [step.command for step in why.next_commands(story)] == [
+        "dispatchctl run --hour 2026-09-17T15",
+        "dispatchctl why B00042 --hour OLDHOUR",
+    ]
     assert "mended" in next(why.next_commands(story)).why
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"grant": Grant(granted_at="then", granted_for="T")}, "Dispatched and granted, and deleted since."),
+        ({"grant": Grant(finished_at="then", outcomes={"Gone": 1})}, "Dispatched and not granted, and deleted since."),
+        ({"sent": False}, "Perhaps dispatched, and deleted since."),
+    ],
+)
+def test_a_deleted_booking_is_told_by_what_it_had_come_to(facts: dict[str, Any], said: str) -> None:
+    story = told(deleted=True, moment=None, hours=(), tasks=(replace(in_task(), **facts),))
+
+    assert why.verdict(story) == said
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({}, 'Not dispatched: only the status "WaitToReward" waits for a reward.'),
+        ({"set_aside": True}, "Not dispatched: it was set aside as bad data."),
+    ],
+)
+def test_a_moved_booking_is_told_with_its_earlier_task(facts: dict[str, Any], said: str) -> None:
+    moved = "2026-09-17T15:40:00Z"
+    aside = SetAside(met=replace(met(), moment=moved), reason="OrderTime: missing", file="s3://bucket/file")
+    story = told(
+        moment=moved,
+        tasks=(in_task(),),
+        set_aside=(aside,) if facts else (),
+        untouched=() if facts else (Untouched(cause=Cause.NOT_WAITING),),
+    )
+
+    assert why.verdict(story) == (
+        "Dispatched as it was booked for 2026-09-17T15:20:00Z, and moved since:"
+        f" as it stands now, it is {said[0].lower()}{said[1:]}"
+    )
+
+
+@pytest.mark.parametrize("facts", [{"granted_at": "then", "granted_for": "T"}, {"finished_at": "then", "outcomes": {}}])
+def test_what_a_worker_has_settled_it_is_not_said_to_skip(facts: dict[str, Any]) -> None:
+    settled = replace(in_task(), grant=Grant(**facts), skipped=Outcome.NOT_WAITING)
+
+    assert "skips" not in why.verdict(told(tasks=(settled,)))
 
 
 def test_nothing_of_a_long_story_is_cut() -> None:
@@ -407,17 +455,21 @@ def in_task() -> InTask:
         on_queue=False,
         dead_letter=None,
         grant=None,
+        skipped=None,
     )
 
 
 def told(**facts: Any) -> Story:
     story = Story(
         key='{"RecordId":"B00042"}',
+        values=("B00042",),
+        deleted=False,
         booked={"RewardStatus": '"WaitToReward"', "BookingDateUTC": '"2026-09-17"', "BookingTimeUTC": '"15:20:00Z"'},
         moment="2026-09-17T15:20:00Z",
         hours=(WINDOW,),
         fault=None,
         searched=(WINDOW.previous, WINDOW, WINDOW.next),
+        named=(),
         tasks=(),
         set_aside=(),
         staged=(),
