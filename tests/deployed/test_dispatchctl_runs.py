@@ -92,12 +92,15 @@ def test_a_failed_run_exits_with_1_and_the_command_that_it_names_goes_on_with_it
     assert "TooManyBadRecords" in failed.err
     (files,) = re.findall(r"files +s3://[^/]+/(\S+)", failed.err)
     assert application.keys(files)
-    (command,) = re.findall(r"next +dispatchctl (.*?) +#", failed.err)
+    anew, command = re.findall(r"next +dispatchctl (.*?) +#", failed.err)
+    assert anew == f"run --hour {hour}"
     before = ctl(f"show {hour} --json").json
     assert (before["Status"], before["Outcome"]) == ("FAILED", "TooManyBadRecords")
     assert [fault["Error"] for fault in before["Faults"]] == ["TooManyBadRecords"]
     assert ctl("status").out.startswith("Last run")
     assert f"dispatchctl resume {hour}" in ctl("status").out
+    ctl(f"run --hour {hour[:10]}T01 --path full")
+    assert re.search(rf"^Open +dispatchctl run --hour {hour} ", ctl("status").out, re.MULTILINE)
 
     resumed = ctl(command)
 

@@ -8,14 +8,17 @@ from functions.usecases.approval import Answer
 from functions.usecases.window_input import validated
 from tools.dispatchctl.redo import question_view
 from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of, screen
-from tools.runs.machines import Machine, execution_arn
-from tools.runs.redos import NotWaitingError, answer, question_of
+from tools.dispatchctl.units import moment_text
+from tools.runs.records import RUNNING
+from tools.runs.redos import NotWaitingError, Question, answer, execution_of, question_of
 
 
 @app.command()
 def approve(
     context: typer.Context,
-    execution: Annotated[str, typer.Argument(metavar="EXECUTION", help="The redo's execution: its ARN, or its name.")],
+    execution: Annotated[
+        str, typer.Argument(metavar="EXECUTION", help="The redo's execution (its first 8 letters do).")
+    ],
     *,
     by: Annotated[str, typer.Option(metavar="NAME", help="Who answers: somebody else than whoever asked.")],
     reject: Annotated[
@@ -25,10 +28,12 @@ def approve(
     """Approve a redo that waits for a second person, or reject it; what it would dispatch is shown first."""
     application = application_of(context)
     validated(Answer, {"Approved": not reject, "By": by})
-    arn = execution_arn(application, Machine.REDO, execution)
+    arn, status = execution_of(application, execution)
     question = question_of(application, arn)
     if question is None:
         raise CommandError(f"{arn} has not asked for an approval", ExitCode.NOT_FOUND)
+    if question.given is not None or status != RUNNING:
+        raise CommandError(f"{arn} waits for no answer any more: {_ended_text(question, status)}")
     if by.strip().casefold() == question.redo.requested_by.casefold():
         raise CommandError(f"--by: {by.strip()} has asked for this redo; somebody else must answer it", ExitCode.USAGE)
     screen().print(question_view(question, []))
@@ -41,3 +46,13 @@ def approve(
     except NotWaitingError as error:
         raise CommandError(str(error)) from None
     print(f"{'Rejected' if reject else 'Approved'} by {by.strip()}. The redo {'ends' if reject else 'goes on'}.")
+
+
+def _ended_text(question: Question, status: str) -> str:
+    """Why a redo waits no more: who has answered and when, as far as that is known."""
+    given = question.given
+    if given is None:
+        return f"it has ended ({status})"
+    if given.by is None:
+        return f"nobody has answered until {moment_text(given.at)} UTC"
+    return f"it was {'approved' if given.approved else 'rejected'} by {given.by} at {moment_text(given.at)} UTC"

@@ -135,8 +135,10 @@ def next_commands(application: Application, done: Compared) -> Iterator[Next]:
     if not done.passed:
         return
     parameter = application.deployment.outputs["PaginationEnabledParameter"]
+    # The embedded AWS is named: without it the command would go to whatever account the shell speaks to.
+    local = f" --endpoint-url {application.deployment.endpoint}" if application.account is None else ""
     yield Next(
-        command=f"aws ssm put-parameter --overwrite --name {parameter} --value true",
+        command=f"aws{local} ssm put-parameter --overwrite --name {parameter} --value true",
         why="turn paging on, from the next run",
     )
     yield Next(command="dispatchctl reconcile", why="after each of the first hours")

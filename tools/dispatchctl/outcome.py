@@ -24,7 +24,10 @@ ADVICE: Final = {
     "InvalidInput": "The input was refused, nothing was read: mend the field that the message names.",
     "IndexNotReady": "The bookings' index is still being built. Go on when it is active.",
     "ConfigurationError": "A name or a right of the stack is wrong. Its owner mends it; `dispatchctl doctor` finds it.",
-    "TooManyBadRecords": "The owner of the bookings mends those that were set aside, or the limit is raised.",
+    "TooManyBadRecords": (
+        "The owner of the bookings mends those that were set aside, and the hour is run anew: a resume reads no page"
+        " again. Or the limit is raised, and the run resumed."
+    ),
     "WindowBusy": "The run of a neighbouring hour did not end within an hour. Go on when it has.",
     "LeaseLost": "Another execution has taken over: look at that one.",
     "NotApproved": "Nobody but the one who asked for it can say what comes next.",
@@ -68,18 +71,18 @@ def sentence(record: RunRecord, now: datetime) -> str:
     match record.outcome:
         case None:
             return (
-                f"The run of {hour} has been at work for {took}: {read} read,"
+                f"The run of {hour} has been at work for {took}{_span(record)}: {read} read,"
                 f" {counts.dispatched:,} dispatched in {tasks} so far{rest}."
             )
         case "Dispatched":
             return (
                 f"The run of {hour} read {read} and dispatched {counts.dispatched:,} in {tasks}{rest}."
-                f" It took {took}{ended}."
+                f" It took {took}{_span(record)}{ended}."
             )
         case "DryRun":
             return (
                 f"The dry run of {hour} read {read} and changed nothing; a run would dispatch {counts.dispatched:,}"
-                f" in {tasks}{rest}. It took {took}{ended}."
+                f" in {tasks}{rest}. It took {took}{_span(record)}{ended}."
             )
         case "Stopped":
             return (
@@ -92,6 +95,11 @@ def sentence(record: RunRecord, now: datetime) -> str:
         f"{read} had been read and {counts.dispatched:,} dispatched in {tasks}" if record.totals else "nothing was read"
     )
     return f"The run of {hour} failed{ago} {place_text(record.detail)}: {failure(record)}. Before that {reached}{rest}."
+
+
+def _span(record: RunRecord) -> str:
+    """What a time is of, where the counts beside it are of more than this execution."""
+    return " in this execution" if record.goes_on else ""
 
 
 def _ago(record: RunRecord, now: datetime) -> str:
@@ -119,8 +127,8 @@ def place_text(detail: Mapping[str, Any]) -> str:
     return f"at {piece} {page}" + ("" if lane is None else f" of lane {lane} ({detail.get('Step')})")
 
 
-def next_commands(record: RunRecord) -> list[Next]:
-    """What to do now, most useful first; nothing where all is done."""
+def next_commands(record: RunRecord, *, is_stopped: bool = True) -> list[Next]:
+    """What to do now, most useful first; nothing where all is done. `is_stopped` is whether the kill switch is on."""
     if record.is_running:
         return [
             Next(command=command_line(f"show {record.name} --follow"), why="watch it until it ends"),
@@ -130,26 +138,33 @@ def next_commands(record: RunRecord) -> list[Next]:
         return [
             Next(command=command_line(f"show {record.gone_on_by}"), why="see the execution that has gone on with it")
         ]
-    return _behind_a_good_end(record) if record.ended_well else [_behind_a_failure(record)]
+    return _behind_a_good_end(record, is_stopped=is_stopped) if record.ended_well else _behind_a_failure(record)
 
 
-def _behind_a_failure(record: RunRecord) -> Next:
+def _behind_a_failure(record: RunRecord) -> list[Next]:
     if record.hour is None or record.outcome == "InvalidInput":
-        return Next(command=command_line("run --help"), why="what an input may say")
+        return [Next(command=command_line("run --help"), why="what an input may say")]
     if record.outcome == "LeaseLost":
-        return Next(command=command_line(f"status --hour {record.hour}"), why="find the one that has taken over")
+        return [Next(command=command_line(f"status --hour {record.hour}"), why="find the one that has taken over")]
     if record.dry_run:
-        return Next(command=command_line(f"run --hour {record.hour} --dry-run"), why="try again, when that is mended")
-    return _resume(record)
+        return [Next(command=command_line(f"run --hour {record.hour} --dry-run"), why="try again, when that is mended")]
+    if record.outcome == "TooManyBadRecords":
+        anew = "once the bookings are mended: a new run, which skips what was dispatched"
+        return [
+            Next(command=command_line(f"run --hour {record.hour}"), why=anew),
+            Next(command=command_line(f"resume {record.hour}"), why="once the limit was raised: go on where it ended"),
+        ]
+    return [_resume(record)]
 
 
-def _behind_a_good_end(record: RunRecord) -> list[Next]:
+def _behind_a_good_end(record: RunRecord, *, is_stopped: bool) -> list[Next]:
     if record.outcome == ALREADY_RUNNING:
         return [
             Next(command=command_line(f"show {record.detail.get('RunId')} --follow"), why="watch the one that works")
         ]
     if record.outcome == STOPPED:
-        return [Next(command=command_line("stop --clear"), why="let runs go on"), _resume(record)]
+        clear = [Next(command=command_line("stop --clear"), why="let runs go on")] if is_stopped else []
+        return [*clear, _resume(record)]
     return []
 
 
@@ -197,9 +212,9 @@ def balance(counts: Counts) -> str:
     )
 
 
-def run_view(application: Application, record: RunRecord, now: datetime) -> RenderableType:
-    """A run's facts and counts."""
-    facts = facts_grid(_facts(application, record, now), next_commands(record))
+def run_view(application: Application, record: RunRecord, now: datetime, *, is_stopped: bool = True) -> RenderableType:
+    """A run's facts and counts; `is_stopped` is whether the kill switch is on."""
+    facts = facts_grid(_facts(application, record, now), next_commands(record, is_stopped=is_stopped))
     return Group(Text(sentence(record, now)), Text(), facts)
 
 
@@ -218,7 +233,7 @@ def facts_grid(facts: dict[str, str], steps: Iterable[Next] = ()) -> Table:
 def _facts(application: Application, record: RunRecord, now: datetime) -> dict[str, str]:
     counts = record.totals
     ended = "runs" if record.is_running else moment_text(record.ended)
-    ends = f"{moment_text(record.started)} to {ended} UTC, {seconds_text(record.seconds(now))}"
+    ends = f"{moment_text(record.started)} to {ended} UTC, {seconds_text(record.seconds(now))}{_span(record)}"
     facts = {
         "Hour": hours_text(record.window),
         "Outcome": record.outcome or "running",

@@ -1,5 +1,6 @@
 """Runs that are started by hand: of one hour or of several, and of an hour that is gone on with."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -17,9 +18,10 @@ from functions.domain.window import HOUR, Window
 from functions.usecases.plan_run import RunInput
 from functions.usecases.window_input import validated
 from tools.application import Application
-from tools.dispatchctl.outcome import failure_view, next_commands, record_json, run_view
+from tools.dispatchctl.outcome import failure_view, hours_text, next_commands, record_json, run_view
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, command_line, show
 from tools.dispatchctl.units import count_text, seconds_text
+from tools.runs.overview import is_real
 from tools.runs.records import (
     DISPATCHED,
     STOPPED,
@@ -31,10 +33,15 @@ from tools.runs.records import (
     hour_text,
     last_closed_hour,
     ledger_table,
+    of_hour,
 )
+from tools.runs.records import LOOKED_AT as EXECUTIONS_LOOKED_AT
 
 LINE: Final = "{:<13} {:<18} {:>6} {:>10} {:>10} {:>10} {:>6} {:>9} {:>10}"
 """A run of a range: 100 columns."""
+MOST_HOURS: Final = 200
+"""More than a week of hours is run only where that is said to be meant."""
+NOT_ENDED: Final = "Note: this hour has not ended: what is booked for it later is dispatched by a later run."
 
 
 class Way(StrEnum):
@@ -72,11 +79,16 @@ def run(  # noqa: PLR0913 -- a command's options are its arguments
     page_size: Annotated[int | None, typer.Option(min=1, max=10_000, help="Bookings on a page at most.")] = None,
     slices: Annotated[int | None, typer.Option(min=1, max=120, help="Parts of the hour, read side by side.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and count; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Also of more than {MOST_HOURS} hours.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Dispatch an hour, or several; the hour before now if none is named. Follows each to its end."""
     application = application_of(context)
-    windows = list(chosen_hours(hour, first, last, datetime.now(UTC)))
+    now = datetime.now(UTC)
+    windows = list(chosen_hours(hour, first, last, now))
+    check_many(len(windows), yes=yes)
+    if any(window.end > now for window in windows):
+        print(NOT_ENDED, file=sys.stderr)
     given = {
         **(path.fields if path else {}),
         **({"PageSize": page_size} if page_size else {}),
@@ -109,6 +121,8 @@ def resume(
     application = application_of(context)
     window = _hour_named(application, name)
     before = DynamoJournal(ledger_table(application)).last_run(window)
+    if before is None:
+        check_ran(application, window)
     record = _followed(application, window, {"Resume": True})
     if not as_json:
         print(went_on(record, before.run_id if before else None, before.outcome if before else None))
@@ -138,6 +152,27 @@ def chosen_hours(
     if window > end:
         raise CommandError(f"--from: {hour_text(window)} lies behind {hour_text(end)}", ExitCode.USAGE)
     yield from (Window(window.start + HOUR * place) for place in range((end.start - window.start) // HOUR + 1))
+
+
+def check_many(hours: int, *, yes: bool) -> None:
+    """Refuse more hours than anybody means without saying so.
+
+    Raises:
+        CommandError: they are.
+    """
+    if hours > MOST_HOURS and not yes:
+        raise CommandError(f"--from: {hours:,} hours are more than {MOST_HOURS}; --yes runs them all", ExitCode.USAGE)
+
+
+def check_ran(application: Application, window: Window) -> None:
+    """Refuse to go on with an hour that the journal knows no run of, unless one failed before it was noted there.
+
+    Raises:
+        CommandError: none did.
+    """
+    if not any(is_real(record) for record in of_hour(application, window, EXECUTIONS_LOOKED_AT)):
+        begin = command_line(f"run --hour {hour_text(window)}")
+        raise CommandError(f"no run of {hours_text(window)} is known; `{begin}` starts one", ExitCode.NOT_FOUND)
 
 
 def went_on(record: RunRecord, before: str | None, ended: str | None) -> str:

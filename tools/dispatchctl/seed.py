@@ -1,5 +1,6 @@
 """Bookings to try an hour with."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
@@ -7,13 +8,14 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from functions.domain.booking import is_waiting
 from tools.application import Application
 from tools.deployment import STACK
 from tools.dispatchctl.outcome import hours_text
 from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of, command_line, target_of
 from tools.dispatchctl.units import some
 from tools.runs.records import hour_of, hour_text, last_closed_hour
-from tools.samples import any_hour
+from tools.samples import Item, any_hour
 from tools.seed import put_new
 
 CHUNK: Final = 50
@@ -50,6 +52,21 @@ def seed(  # noqa: PLR0913 -- a command's options are its arguments
     there = f"; {len(made) - new:,} of the same names were there, and stay as they are" if new < len(made) else ""
     print(f"{some(new, 'booking')} put into {table} for {hours_text(window)}{there}.")
     print(f"Next: {command_line(f'run --hour {hour_text(window)}')}")
+    for what, record in examples(made, bad).items():
+        print(f"      {command_line(f'why {record}')}  # {what}")
+
+
+def examples(made: Sequence[Item], bad: int) -> dict[str, str]:
+    """Records to look at: the first one, one that does not wait for its reward, and one that is bad data, if any."""
+    waiting = [booking for booking in made if is_waiting(booking)]
+    resting = [booking for booking in made if not is_waiting(booking)]
+    found = {
+        "the first one": made[:1],
+        "one that does not wait": resting[:1],
+        # The last of those that wait are spoilt.
+        "one that is bad data": waiting[-1:] if bad else [],
+    }
+    return {what: booking["RecordId"]["S"] for what, bookings in found.items() for booking in bookings}
 
 
 def check_own_table(application: Application, stack: str) -> None:

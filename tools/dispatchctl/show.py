@@ -23,7 +23,8 @@ from tools.dispatchctl.run import watch
 from tools.dispatchctl.shell import AsJson, RunName, app, application_of, screen
 from tools.dispatchctl.units import count_text, moment_text, seconds_text
 from tools.runs.history import Fault
-from tools.runs.records import PageRecord, RunRecord, faults_of, find_run, pages_of
+from tools.runs.overview import flags
+from tools.runs.records import STOPPED, PageRecord, RunRecord, faults_of, find_run, pages_of
 
 ENDS: Final = 20
 """So many of the first and of the last pages are shown."""
@@ -65,7 +66,8 @@ def show(
             print(text)
         return
     console = screen()
-    console.print(run_view(application, record, now))
+    is_stopped = record.outcome == STOPPED and flags(application).stopped
+    console.print(run_view(application, record, now, is_stopped=is_stopped))
     digest = Digest.of(pages_of(application, record), every=every)
     console.print(pages_view(record, digest))
     faults = list(faults_of(application, record))

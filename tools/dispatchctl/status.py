@@ -10,11 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from functions.domain.window import utc_text
-from tools.dispatchctl.outcome import next_commands, record_json, sentence
+from tools.dispatchctl.outcome import failure, hours_text, next_commands, place_text, record_json, sentence
+from tools.dispatchctl.redo import question_json
 from tools.dispatchctl.shell import AsJson, app, application_of, command_line, screen, show
 from tools.dispatchctl.units import NONE, count_text, seconds_text, some
 from tools.runs.overview import Overview, QueueState, overview
-from tools.runs.records import RunRecord, hour_of
+from tools.runs.records import STOPPED, RunRecord, hour_of
+from tools.runs.redos import Question
 
 WIDE: Final = 125
 """From so many columns on a run takes one line; on a narrower screen it takes two."""
@@ -77,17 +79,39 @@ def facts(found: Overview) -> Iterator[tuple[str, str]]:
             yield "Running", sentence(record, found.taken_at)
     if found.last is not None:
         yield "Last run", sentence(found.last, found.taken_at)
-        yield from (("Next", f"{step.command}  # {step.why}") for step in next_commands(found.last))
+        steps = next_commands(found.last, is_stopped=found.flags.stopped)
+        yield from (("Next", f"{step.command}  # {step.why}") for step in steps)
+    for record in found.open:
+        if record != found.last:
+            yield "Open", open_text(record)
+    for redo in found.redos:
+        yield "Redo waits", redo_text(redo)
     size = f", {found.flags.page_size:,} bookings a page" if found.flags.path != "full" else ""
     yield "Next path", f"{found.flags.path.value}{size} (paging is {'off' if found.flags.path == 'full' else 'on'})"
     schedule = {True: "every hour", False: "off: runs are started by hand", None: "not known: it cannot be read"}
     yield "Schedule", schedule[found.scheduled]
-    shown = [queue_text(queue) for queue in found.queues if not queue.dead_letters or queue.waiting or queue.in_flight]
+    told = [each for each in found.queues if not each.dead_letters or each.gone or each.waiting or each.in_flight]
+    shown = map(queue_text, told)
     yield "Queues", "   ".join([*shown, *([] if found.dead_letters else ["no dead letters"])])
+
+
+def open_text(record: RunRecord) -> str:
+    """An hour that is still open: what closes it, and what happened to it."""
+    what = "was stopped" if record.outcome == STOPPED else f"failed {place_text(record.detail)}: {failure(record)}"
+    return f"{next_commands(record, is_stopped=False)[0].command}  # {hours_text(record.window)} {what}"
+
+
+def redo_text(redo: Question) -> str:
+    """A redo that waits for a second person: who asks, and how it is answered."""
+    name = redo.execution.rpartition(":")[2]
+    approve = command_line(f"approve {name} --by YOU")
+    return f"{approve}  # asked by {redo.redo.requested_by} for {hours_text(redo.window)}"
 
 
 def queue_text(queue: QueueState) -> str:
     """What lies on a queue."""
+    if queue.gone:
+        return f"{queue.name}: gone"
     flight = f" + {queue.in_flight:,} at work" if queue.in_flight else ""
     return f"{queue.name}: {queue.waiting:,}{flight}"
 
@@ -147,9 +171,12 @@ def overview_json(found: Overview) -> dict[str, Any]:
                 "Messages": queue.waiting,
                 "InFlight": queue.in_flight,
                 "DeadLetters": queue.dead_letters,
+                "Gone": queue.gone,
             }
             for queue in found.queues
         ],
+        "Open": [record_json(record, found.taken_at) for record in found.open],
+        "RedosWaiting": [question_json(redo) for redo in found.redos],
         "Runs": [record_json(record, found.taken_at) for record in found.runs],
     }
 

@@ -139,7 +139,9 @@ def _accounted(report: RunReport) -> str:
 def _header(report: RunReport) -> Markup:
     run, counts, found = report.run, report.counts, verdict(report)
     seconds = run.seconds(report.made_at)
-    rate = f"{counts.evaluated / seconds:,.0f} read a second" if seconds and counts.evaluated else ""
+    rate = (
+        f"{counts.evaluated / seconds:,.0f} read a second" if seconds and counts.evaluated and not run.goes_on else ""
+    )
     figures = (
         ("Bookings read", f"{counts.evaluated:,}", f"on {some(counts.pages, 'page')}"),
         ("Waiting", f"{counts.waiting:,}", _share(counts.waiting, counts.evaluated, "of those read")),

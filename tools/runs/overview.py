@@ -1,6 +1,6 @@
 """How the application stands: what runs and ran, what the parameters say, and what lies on the queues."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -11,12 +11,23 @@ from functions.domain.flags import groups_by_window, is_clear_true, page_size_of
 from functions.domain.run import Path
 from functions.domain.window import Window
 from tools.application import Application
-from tools.runs.records import ALREADY_RUNNING, RunRecord, of_hour, recent, running
+from tools.runs.records import (
+    ALREADY_RUNNING,
+    INVALID_INPUT,
+    STOPPED,
+    RunRecord,
+    of_hour,
+    recent,
+    running,
+)
+from tools.runs.redos import Question, waiting
 
 LATE_SECONDS: Final = 2 * 3600
 """So long after the last run's start an hourly schedule has missed a run."""
 LOOKED_AT: Final = 20
-"""Among so many executions, or as many as are asked for, the last run is looked for."""
+"""So many runs, or as many as are asked for, are looked at: for the last one, and for hours that are still open."""
+MOST_LOOKED_AT: Final = 160
+"""Among no more executions are they looked for, however many of them are dry runs."""
 QUEUES: Final = {
     "PointTaskQueueUrl": "Points",
     "CouponTaskQueueUrl": "Coupons",
@@ -27,6 +38,7 @@ QUEUES: Final = {
     "WatchDeadLetterQueueUrl": "Bad ends, dead letters",
 }
 """The queues' outputs, and how they are told."""
+_NO_QUEUE: Final = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
 _FLAGS: Final = ("StopParameter", "PaginationEnabledParameter", "GroupingParameter", "PageSizeParameter")
 
 
@@ -39,6 +51,8 @@ class QueueState:
     in_flight: int
     """Received, and neither deleted nor given back."""
     dead_letters: bool
+    gone: bool = False
+    """There is no such queue (any more)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +80,10 @@ class Overview:
     """When a run was started last, whether it has ended or not."""
     runs: Sequence[RunRecord]
     """Those that run, then the others, each newest first."""
+    open: Sequence[RunRecord]
+    """The last run of each hour where that failed or was stopped, and nobody has gone on with it; newest first."""
+    redos: Sequence[Question]
+    """The redos that wait for a second person."""
 
     @property
     def idle_seconds(self) -> float | None:
@@ -85,25 +103,55 @@ class Overview:
 
 def overview(application: Application, now: datetime, limit: int, window: Window | None = None) -> Overview:
     """Look at all of it; of the runs at the newest `limit`, or at those of one hour."""
-    newest = recent(application, max(limit, LOOKED_AT))
+    newest = _newest(application, max(limit, LOOKED_AT))
     listed = newest if window is None else of_hour(application, window, limit)
     live = [record for record in running(application) if window in (None, record.window)]
     known = {record.execution for record in live}
-    ended = (record for record in listed if _is_real(record) and not record.is_running)
+    ended = (record for record in listed if is_real(record) and not record.is_running)
     return Overview(
         taken_at=now,
         flags=flags(application),
         scheduled=_scheduled(application),
         queues=queues(application),
         last=next(ended, None),
-        last_start=next((record.started for record in newest if _is_real(record)), None),
+        last_start=next((record.started for record in newest if is_real(record)), None),
         runs=[*live, *(record for record in listed if record.execution not in known)][:limit],
+        open=still_open([*live, *listed]),
+        redos=[redo for redo in waiting(application) if window in (None, redo.window)],
     )
 
 
-def _is_real(record: RunRecord) -> bool:
+def is_real(record: RunRecord) -> bool:
     """Whether it was to dispatch, and did not find another one at work."""
     return not record.dry_run and record.outcome != ALREADY_RUNNING
+
+
+def still_open(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """Of these records, those that run first and then newest first, the last run of each hour that is not done.
+
+    It failed or was stopped, and no execution has gone on with it.  A refused input is no run of its hour.
+    """
+    last: dict[Window, RunRecord] = {}
+    for record in records:
+        if record.window is not None and is_real(record) and record.outcome != INVALID_INPUT:
+            last.setdefault(record.window, record)
+    return [record for record in last.values() if _is_open(record)]
+
+
+def _is_open(record: RunRecord) -> bool:
+    if record.is_running or record.gone_on_by is not None:
+        return False
+    return not record.ended_well or record.outcome == STOPPED
+
+
+def _newest(application: Application, runs: int) -> list[RunRecord]:
+    """The newest executions, so many that as many are real, as far as that is looked for: dry runs hide no run."""
+    looked = runs
+    while True:
+        newest = recent(application, looked)
+        if len(newest) < looked or looked >= MOST_LOOKED_AT or sum(map(is_real, newest)) >= runs:
+            return newest
+        looked = min(2 * looked, MOST_LOOKED_AT)
 
 
 def flags(application: Application) -> Flags:
@@ -129,17 +177,24 @@ def queues(application: Application) -> list[QueueState]:
     return [
         QueueState(
             name=QUEUES[output],
-            waiting=int(counts["ApproximateNumberOfMessages"]) + int(counts["ApproximateNumberOfMessagesDelayed"]),
-            in_flight=int(counts["ApproximateNumberOfMessagesNotVisible"]),
+            waiting=sum(int(counts.get(f"ApproximateNumberOfMessages{kind}", 0)) for kind in ("", "Delayed")),
+            in_flight=int(counts.get("ApproximateNumberOfMessagesNotVisible", 0)),
             dead_letters="DeadLetter" in output,
+            gone=not counts,
         )
         for output, counts in counted.items()
     ]
 
 
 def _attributes(sqs: Any, url: str) -> Mapping[str, str]:
+    """What SQS counts on a queue; nothing where there is no such queue."""
     names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "Delayed", "NotVisible")]
-    attributes: Mapping[str, str] = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    try:
+        attributes: Mapping[str, str] = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in _NO_QUEUE:
+            raise
+        return {}
     return attributes
 
 

@@ -45,6 +45,7 @@ SUCCEEDED: Final = "SUCCEEDED"
 DISPATCHED: Final = "Dispatched"
 STOPPED: Final = "Stopped"
 ALREADY_RUNNING: Final = "AlreadyRunning"
+INVALID_INPUT: Final = "InvalidInput"
 
 REPORT_STATE: Final = "Report failure"
 MACHINE_SECONDS: Final = 21_600.0

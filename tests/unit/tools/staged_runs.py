@@ -23,6 +23,7 @@ EXECUTIONS = MACHINE.replace("stateMachine", "execution")
 OUTPUTS = {
     "DispatchStateMachineArn": MACHINE,
     "LaneStateMachineArn": LANES,
+    "RedoStateMachineArn": MACHINE.replace("dispatch", "redo"),
     "LedgerTableName": "ledger",
     "TaskDataBucketName": "bucket",
     "BookingTableName": "bookings",

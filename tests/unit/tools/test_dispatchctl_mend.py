@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 from rich.console import Console, RenderableType
@@ -17,7 +18,7 @@ from functions.domain.booking import Group, RecordVersion, Route
 from functions.domain.errors import InvalidInput
 from functions.domain.reconcile import Difference
 from functions.domain.redo import Redo
-from functions.domain.run import Counts
+from functions.domain.run import Counts, Path
 from functions.domain.task import Task
 from functions.domain.window import Window
 from functions.worker.task import Outcome
@@ -27,8 +28,12 @@ from tools.dispatchctl import approve as _approve  # noqa: F401 -- its import ad
 from tools.dispatchctl import compare, reconcile, redo, why
 from tools.dispatchctl import machines as waiting
 from tools.dispatchctl.shell import CommandError, ExitCode, Target, app
+from tools.dispatchctl.status import facts, overview_json
 from tools.runs.machines import Ended
-from tools.runs.redos import Question, question_of
+from tools.runs.overview import Flags, overview
+from tools.runs.records import UnknownRunError
+from tools.runs.redos import Question, execution_of, question_of
+from tools.runs.redos import waiting as waiting_redos
 from tools.runs.reports import Place, UnknownReportError, newest_with_missing, place_of
 from tools.runs.why import Cause, DeadLetter, Grant, InTask, Met, SetAside, State, Story, Untouched
 
@@ -79,6 +84,8 @@ class Account:
     rows: list[Mapping[str, Any]] = field(default_factory=list)
     events: list[Mapping[str, Any]] = field(default_factory=list)
     """An execution's, newest first."""
+    status: str = "RUNNING"
+    """Of the redo's one execution."""
 
     @property
     def application(self) -> Application:
@@ -96,8 +103,13 @@ class Account:
         return {"Body": io.BytesIO(json.dumps(self.objects[request["Key"]][1]).encode())}
 
     def get_paginator(self, operation: str) -> "Account":
-        assert operation in {"list_objects_v2", "get_execution_history"}
+        assert operation in {"list_objects_v2", "get_execution_history", "list_executions"}
         return self
+
+    def describe_execution(self, *, executionArn: str) -> dict[str, str]:  # noqa: N803 - AWS's name
+        if executionArn != EXECUTION:
+            raise ClientError({"Error": {"Code": "ExecutionDoesNotExist", "Message": ""}}, "DescribeExecution")
+        return {"status": self.status}
 
     def paginate(self, **request: Any) -> list[dict[str, Any]]:
         listed = [
@@ -105,7 +117,8 @@ class Account:
             for key, (written, _) in self.objects.items()
             if key.startswith(request.get("Prefix", ""))
         ]
-        return [{"Contents": listed, "events": self.events}]
+        executions = [{"executionArn": EXECUTION}] * (request.get("statusFilter") in {None, self.status})
+        return [{"Contents": listed, "events": self.events, "executions": executions}]
 
 
 @pytest.fixture
@@ -255,6 +268,89 @@ def test_what_a_redo_asks_is_read_from_its_execution(account: Account) -> None:
     assert question_of(account.application, EXECUTION) == QUESTION
 
 
+def answer_with(account: Account, answer: Mapping[str, Any] | None) -> None:
+    """Let the account's execution leave its question with an answer, or without one."""
+    output = json.dumps({"Answer": answer} if answer else {"Error": {}})
+    left = {"name": "Ask for approval", "output": output}
+    account.events.insert(0, {"timestamp": datetime(2026, 9, 17, 17, tzinfo=UTC), "stateExitedEventDetails": left})
+
+
+def test_a_redo_waits_until_it_is_answered_or_has_ended(account: Account) -> None:
+    assert list(waiting_redos(account.application)) == []
+    ask(account)
+    assert list(waiting_redos(account.application)) == [QUESTION]
+    account.status = "ABORTED"
+    assert list(waiting_redos(account.application)) == []
+    account.status = "RUNNING"
+    answer_with(account, {"Approved": True, "By": "Bob"})
+    assert list(waiting_redos(account.application)) == []
+
+
+@pytest.mark.parametrize(("window", "told"), [(None, [QUESTION]), (WINDOW, [QUESTION]), (WINDOW.next, [])])
+def test_the_status_names_the_redos_that_wait_and_how_they_are_answered(
+    monkeypatch: pytest.MonkeyPatch, window: Window | None, told: list[Question]
+) -> None:
+    for name in ("recent", "of_hour", "running", "queues"):
+        monkeypatch.setattr(f"tools.runs.overview.{name}", lambda *_: [])
+    monkeypatch.setattr("tools.runs.overview.waiting", lambda _: [QUESTION])
+    monkeypatch.setattr("tools.runs.overview.flags", lambda _: Flags(stopped=False, path=Path.FULL, page_size=1))
+    monkeypatch.setattr("tools.runs.overview._scheduled", lambda _: False)
+
+    found = overview(Account().application, datetime(2026, 9, 17, 17, tzinfo=UTC), 20, window)
+
+    assert found.redos == told
+    name = EXECUTION.rpartition(":")[2]
+    line = f"dispatchctl approve {name} --by YOU  # asked by Ann for 2026-09-17 15:00 to 16:00 UTC"
+    assert [value for title, value in facts(found) if title == "Redo waits"] == [line] * len(told)
+    assert overview_json(found)["RedosWaiting"] == list(map(redo.question_json, told))
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "said"),
+    [
+        ({"Approved": True, "By": "Bob"}, "RUNNING", "it was approved by Bob at 2026-09-17 17:00:00 UTC"),
+        ({"Approved": False, "By": "Bob"}, "FAILED", "it was rejected by Bob at 2026-09-17 17:00:00 UTC"),
+        (None, "FAILED", "nobody has answered until 2026-09-17 17:00:00 UTC"),
+    ],
+)
+def test_a_redo_that_was_answered_says_so_before_all_else(
+    account: Account, answer: Mapping[str, Any] | None, status: str, said: str
+) -> None:
+    ask(account)
+    answer_with(account, answer)
+    account.status = status
+
+    result = CliRunner().invoke(app, ["approve", EXECUTION, "--by", "Eve"])
+
+    assert str(result.exception).endswith(f"waits for no answer any more: {said}")
+    assert result.stdout == ""
+
+
+def test_a_redo_that_was_ended_while_it_waited_is_not_shown_as_a_question(account: Account) -> None:
+    ask(account)
+    account.status = "ABORTED"
+
+    result = CliRunner().invoke(app, ["approve", EXECUTION, "--by", "Eve"])
+
+    assert str(result.exception).endswith("waits for no answer any more: it has ended (ABORTED)")
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["4cc6c0b", "4cc6c0b9", "nothing-like-it", f"{EXECUTION}x"])
+def test_a_redo_that_is_not_known_is_said_to_be_unknown(account: Account, name: str) -> None:
+    ask(account)
+
+    result = CliRunner().invoke(app, ["approve", name, "--by", "Bob"])
+
+    assert isinstance(result.exception, UnknownRunError)
+    assert str(result.exception).startswith(f"no redo {name} is known")
+
+
+@pytest.mark.parametrize("name", [EXECUTION, EXECUTION.rpartition(":")[2], "4cc6c0b8"])
+def test_a_redo_is_found_by_the_beginning_of_its_name(account: Account, name: str) -> None:
+    assert execution_of(account.application, name) == (EXECUTION, "RUNNING")
+
+
 @pytest.mark.parametrize("by", ["Ann", " ann "])
 def test_whoever_asked_cannot_answer_and_nothing_is_sent(account: Account, by: str) -> None:
     ask(account)
@@ -301,6 +397,19 @@ def test_a_gate_that_was_not_passed_names_no_way_to_turn_paging_on() -> None:
 
     assert "The gate was NOT passed" in rendered(compare.view(Account().application, failed))
     assert list(compare.next_commands(Account().application, failed)) == []
+
+
+def test_the_command_that_turns_paging_on_speaks_to_the_embedded_aws_and_no_account() -> None:
+    local = replace(Account().application, deployment=Deployment("http://127.0.0.1:4566", "eu-west-1", OUTPUTS))
+    account = replace(local, account=boto3.Session(region_name="eu-west-1"))
+
+    assert [
+        next(iter(compare.next_commands(each, compared()))).command.split(" --overwrite")[0]
+        for each in (local, account)
+    ] == [
+        "aws --endpoint-url http://127.0.0.1:4566 ssm put-parameter",
+        "aws ssm put-parameter",
+    ]
 
 
 @pytest.mark.parametrize("cause", list(Cause), ids=list(Cause))

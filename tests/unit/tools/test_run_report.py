@@ -457,6 +457,14 @@ def test_the_json_has_the_names_of_the_contract() -> None:
     assert json.loads(json.dumps(told)) == told
 
 
+def test_no_rate_is_told_of_an_execution_that_went_on_with_the_counts_of_another() -> None:
+    own = report_of(run_record(totals=Counts(1, 500)))
+    went_on = replace(own, run=replace(own.run, run_id="20260917T150000Z-earlier"))
+
+    assert "read a second" in text_of(own)
+    assert "read a second" not in text_of(went_on)
+
+
 def test_a_files_name_is_the_runs() -> None:
     other = run_record(execution="arn:aws:states:eu-west-1:1:execution:Dispatch:1a2b3c4d-5e6f")
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from rich.console import Console, RenderableType
 from typer.testing import CliRunner
 
+from functions.domain.booking import BadRecord, Booking, is_waiting, read_booking
 from functions.domain.errors import ERRORS_BY_NAME, InvalidInput
 from functions.domain.run import Counts, Path
+from functions.domain.window import Window
 from tests.unit.tools.staged_runs import EXECUTIONS, ONE_PAGE, OUTPUTS, START, WINDOW, token, totals
 from tools.application import Application
 from tools.deployment import Deployment
@@ -27,15 +30,16 @@ from tools.dispatchctl.outcome import (
     sentence,
     where,
 )
-from tools.dispatchctl.run import LINE, Way, chosen_hours, line, went_on, work
-from tools.dispatchctl.seed import check_own_table
-from tools.dispatchctl.shell import CommandError, app, command_line
+from tools.dispatchctl.run import LINE, Way, check_ran, chosen_hours, line, went_on, work
+from tools.dispatchctl.seed import check_own_table, examples
+from tools.dispatchctl.shell import CommandError, ExitCode, Target, app, command_line
 from tools.dispatchctl.show import ENDS, SLOWEST, Digest, faults_view, json_texts, pages_view, token_text
-from tools.dispatchctl.status import WIDE, facts, overview_json, overview_view, short_names
+from tools.dispatchctl.status import WIDE, facts, overview_json, overview_view, queue_text, short_names
 from tools.dispatchctl.units import seconds_text
 from tools.runs.history import Fault
-from tools.runs.overview import QUEUES, Flags, Overview, QueueState, overview
+from tools.runs.overview import QUEUES, Flags, Overview, QueueState, overview, still_open
 from tools.runs.records import PageRecord, RunRecord
+from tools.samples import any_hour
 
 NOW = START + timedelta(minutes=5)
 RUN_ID = "20260917T160110Z-9f1e7431-19d6-4c0e-b0eb-5018e343e0d8"
@@ -108,6 +112,8 @@ def overview_of(*runs: RunRecord, **other: Any) -> Overview:
         "last": runs[0] if runs else None,
         "last_start": START,
         "runs": runs,
+        "open": [],
+        "redos": [],
     }
     return Overview(**(found | other))
 
@@ -158,6 +164,10 @@ def test_a_failure_is_told_with_its_place(detail: Mapping[str, Any], place: str)
     [
         (DONE, []),
         (FAILED, ["dispatchctl resume 2026-09-17T15"]),
+        (
+            replace(FAILED, outcome="TooManyBadRecords"),
+            ["dispatchctl run --hour 2026-09-17T15", "dispatchctl resume 2026-09-17T15"],
+        ),
         (replace(FAILED, gone_on_by="second"), ["dispatchctl show second"]),
         (replace(FAILED, dry_run=True), ["dispatchctl run --hour 2026-09-17T15 --dry-run"]),
         (replace(FAILED, outcome="LeaseLost"), ["dispatchctl status --hour 2026-09-17T15"]),
@@ -172,10 +182,48 @@ def test_a_failure_is_told_with_its_place(detail: Mapping[str, Any], place: str)
             ],
         ),
     ],
-    ids=["done", "failed", "gone on", "dry run", "lost", "refused", "another one", "stopped", "running"],
+    ids=["done", "failed", "bad records", "gone on", "dry run", "lost", "refused", "another one", "stopped", "running"],
 )
 def test_the_next_command_is_told_exactly(record: RunRecord, commands: list[str]) -> None:
     assert [step.command for step in next_commands(record)] == commands
+
+
+def test_a_kill_switch_that_is_off_is_not_to_be_cleared() -> None:
+    stopped = replace(DONE, outcome="Stopped")
+    off = overview_of(stopped)
+    on = overview_of(stopped, flags=Flags(stopped=True, path=Path.PAGED, page_size=1000))
+
+    assert [step.command for step in next_commands(stopped, is_stopped=False)] == ["dispatchctl resume 2026-09-17T15"]
+    assert "stop --clear" not in rendered(overview_view(off, wide=False))
+    assert "stop --clear" not in rendered(run_view(APPLICATION, stopped, NOW, is_stopped=False))
+    assert [value.split("  #")[0] for name, value in facts(on) if name == "Next"] == [
+        "dispatchctl stop --clear",
+        "dispatchctl resume 2026-09-17T15",
+    ]
+
+
+@pytest.mark.parametrize(("values", "told"), [({}, False), ({"/stop": "true"}, True)])
+def test_show_looks_whether_the_kill_switch_is_still_on(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, str], *, told: bool
+) -> None:
+    monkeypatch.setattr(Target, "application", lambda _: Account(values).application)
+    monkeypatch.setattr("tools.dispatchctl.show.find_run", lambda *_: replace(DONE, outcome="Stopped"))
+    monkeypatch.setattr("tools.dispatchctl.show.pages_of", lambda *_: iter(()))
+    monkeypatch.setattr("tools.dispatchctl.show.faults_of", lambda *_: iter(()))
+
+    said = CliRunner().invoke(app, ["show"]).output
+
+    assert "dispatchctl resume 2026-09-17T15" in said
+    assert ("stop --clear" in said) is told
+
+
+def test_the_times_of_an_execution_that_went_on_are_said_to_be_its_own() -> None:
+    went_on_with = replace(DONE, run_id="20260917T150000Z-earlier")
+
+    assert "It took 21 s in this execution and ended" in sentence(went_on_with, NOW)
+    assert "16:01:31 UTC, 21 s in this execution" in rendered(run_view(APPLICATION, went_on_with, NOW))
+    assert "in this execution" in sentence(replace(went_on_with, status="RUNNING", outcome=None, ended=None), NOW)
+    assert "in this execution" not in rendered(run_view(APPLICATION, DONE, NOW))
 
 
 @pytest.mark.parametrize(
@@ -208,6 +256,7 @@ def test_a_failure_names_the_files_of_bad_records_and_their_limit() -> None:
 
     assert f"s3://bucket/set-aside/2026-09-17/15/{RUN_ID}/" in text
     assert "/limit" in text
+    assert "next   dispatchctl run --hour 2026-09-17T15 " in text
     assert "next   dispatchctl resume 2026-09-17T15 " in text
     assert "s3://" not in failure_view(APPLICATION, FAILED)
 
@@ -416,7 +465,9 @@ def test_the_status_for_machines_says_the_same() -> None:
         300,
     )
     assert found["LastRun"]["Says"] == sentence(FAILED, NOW)
-    assert found["Queues"] == [{"Name": "Points", "Messages": 4_380, "InFlight": 2, "DeadLetters": False}]
+    assert found["Queues"] == [
+        {"Name": "Points", "Messages": 4_380, "InFlight": 2, "DeadLetters": False, "Gone": False}
+    ]
 
 
 def test_names_are_cut_to_what_tells_them_apart() -> None:
@@ -524,8 +575,10 @@ def test_a_duration_is_written_with_its_units(seconds: float | None, text: str) 
 class Account:
     """An account whose services answer what is asked of them here."""
 
-    def __init__(self, values: Mapping[str, str], *, schedule: str = "ENABLED", made: str = "bookings") -> None:
-        self._values, self._schedule, self._made = values, schedule, made
+    def __init__(
+        self, values: Mapping[str, str], *, schedule: str = "ENABLED", made: str = "bookings", gone: str = ""
+    ) -> None:
+        self._values, self._schedule, self._made, self._gone = values, schedule, made, gone
 
     def get_parameters(self, Names: list[str]) -> dict[str, Any]:  # noqa: N803 - AWS's name
         return {"Parameters": [{"Name": name, "Value": self._values[name]} for name in Names if name in self._values]}
@@ -534,6 +587,9 @@ class Account:
         return {"Name": Name, "State": self._schedule}
 
     def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:  # noqa: N803 - AWS's names
+        if QueueUrl == self._gone:
+            code = "AWS.SimpleQueueService.NonExistentQueue"
+            raise ClientError({"Error": {"Code": code, "Message": ""}}, "GetQueueAttributes")
         counts = dict.fromkeys(AttributeNames, "0")
         return {"Attributes": counts | {"ApproximateNumberOfMessages": "2" if "dead" in QueueUrl else "0"}}
 
@@ -593,6 +649,148 @@ def test_the_runs_of_the_overview_begin_with_those_that_run(monkeypatch: pytest.
     monkeypatch.setattr("tools.runs.overview.running", lambda _: [old])
 
     assert overview(Account({}).application, NOW, 20).runs == [old, DONE]
+
+
+def test_a_queue_that_is_gone_is_told_as_gone_and_the_others_are_counted() -> None:
+    found = overview(Account({}, gone="https://points").application, NOW, 20)
+
+    assert [queue.gone for queue in found.queues] == [True, *[False] * 6]
+    assert queue_text(found.queues[0]) == "Points: gone"
+    assert overview_json(found)["Queues"][0]["Gone"] is True
+    assert found.dead_letters == 10
+
+
+LATER = replace(DONE, window=WINDOW.next, started=START + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("records", "left"),
+    [
+        ([LATER, FAILED], [FAILED]),
+        ([LATER, replace(DONE, outcome="Stopped")], [replace(DONE, outcome="Stopped")]),
+        ([replace(DONE, dry_run=True, outcome="DryRun"), HELD, FAILED], [FAILED]),
+        ([replace(FAILED, outcome="InvalidInput"), FAILED], [FAILED]),
+        ([LATER, FAILED, replace(LATER, status="FAILED", outcome="ABORTED")], [FAILED]),
+        ([DONE, FAILED], []),
+        ([RUNNING, FAILED], []),
+        ([replace(FAILED, gone_on_by="second")], []),
+        ([replace(FAILED, dry_run=True), REFUSED], []),
+    ],
+    ids=[
+        "another hour is done",
+        "stopped",
+        "looked at since",
+        "refused since",
+        "mended since",
+        "run again",
+        "at work",
+        "gone on with",
+        "no run",
+    ],
+)
+def test_an_hour_is_open_until_a_run_of_it_has_come_to_its_end(records: list[RunRecord], left: list[RunRecord]) -> None:
+    assert still_open(records) == left
+
+
+def test_the_status_tells_each_hour_that_is_open_and_what_closes_it() -> None:
+    bad = replace(FAILED, window=WINDOW.previous, outcome="TooManyBadRecords", detail={"Page": 1})
+    stopped = replace(DONE, window=WINDOW.previous.previous, outcome="Stopped")
+    found = overview_of(LATER, open=[FAILED, bad, stopped])
+
+    assert [value for name, value in facts(found) if name == "Open"] == [
+        (
+            "dispatchctl resume 2026-09-17T15  # 2026-09-17 15:00 to 16:00 UTC failed at page 2:"
+            " ConfigurationError: PutObject: AccessDenied"
+        ),
+        "dispatchctl run --hour 2026-09-17T14  # 2026-09-17 14:00 to 15:00 UTC failed at page 1: TooManyBadRecords",
+        "dispatchctl resume 2026-09-17T13  # 2026-09-17 13:00 to 14:00 UTC was stopped",
+    ]
+    assert len(overview_json(found)["Open"]) == 3
+    assert "Open" not in dict(facts(overview_of(FAILED, open=[FAILED])))
+
+
+def test_dry_runs_hide_no_hour_that_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    dry = [replace(DONE, dry_run=True, outcome="DryRun")] * 50
+    monkeypatch.setattr("tools.runs.overview.recent", lambda _, limit: [*dry, FAILED][:limit])
+    monkeypatch.setattr("tools.runs.overview.running", lambda _: [])
+
+    found = overview(Account({}).application, NOW, 3)
+
+    assert (found.last, found.open) == (FAILED, [FAILED])
+    assert found.runs == dry[:3]
+
+
+def test_an_hour_that_never_ran_is_not_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [replace(DONE, dry_run=True, outcome="DryRun"), HELD]
+    monkeypatch.setattr(Target, "application", lambda _: Account({}).application)
+    monkeypatch.setattr("tools.dispatchctl.run.DynamoJournal.last_run", lambda *_: None)
+    monkeypatch.setattr("tools.dispatchctl.run.of_hour", lambda *_: known)
+
+    result = CliRunner().invoke(app, ["resume", "2026-09-17T15"])
+
+    assert isinstance(result.exception, CommandError)
+    assert result.exception.code is ExitCode.NOT_FOUND
+    assert "`dispatchctl run --hour 2026-09-17T15` starts one" in str(result.exception)
+    known.append(FAILED)
+    check_ran(APPLICATION, WINDOW)
+
+
+@pytest.mark.parametrize(("hour", "noted"), [("9000-01-01T00", True), ("2026-09-17T15", False)])
+def test_a_run_of_an_hour_that_has_not_ended_says_what_it_leaves(
+    monkeypatch: pytest.MonkeyPatch, hour: str, *, noted: bool
+) -> None:
+    monkeypatch.setattr(Target, "application", lambda _: APPLICATION)
+    monkeypatch.setattr("tools.dispatchctl.run._followed", lambda *_: DONE)
+
+    result = CliRunner().invoke(app, ["run", "--hour", hour])
+
+    assert result.exit_code == 0
+    assert ("this hour has not ended: what is booked for it later is dispatched by a later run" in result.stderr) is (
+        noted
+    )
+
+
+def test_more_hours_than_anybody_means_are_run_only_if_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Window] = []
+
+    def followed(_: Application, window: Window, __: Mapping[str, Any]) -> RunRecord:
+        done.append(window)
+        return DONE
+
+    monkeypatch.setattr(Target, "application", lambda _: APPLICATION)
+    monkeypatch.setattr("tools.dispatchctl.run._followed", followed)
+    line = ["run", "--from", "2026-09-01T00", "--to", "2026-09-09T08"]
+
+    result = CliRunner().invoke(app, line)
+
+    assert isinstance(result.exception, CommandError)
+    assert (result.exception.code, done) == (ExitCode.USAGE, [])
+    assert CliRunner().invoke(app, [*line, "--yes"]).exit_code == 0
+    assert len(done) == 201
+    assert CliRunner().invoke(app, [*line[:-1], "2026-09-09T07"]).exit_code == 0
+
+
+def test_a_seeded_hour_names_records_to_look_at() -> None:
+    made = any_hour(WINDOW, 100, bad=3)
+    found = examples(made, 3)
+    by_id = {booking["RecordId"]["S"]: booking for booking in made}
+
+    assert found["the first one"] == made[0]["RecordId"]["S"]
+    assert not is_waiting(by_id[found["one that does not wait"]])
+    assert isinstance(read_booking(by_id[found["one that is bad data"]], ["RecordId"]), BadRecord)
+    assert isinstance(read_booking(made[0], ["RecordId"]), Booking)
+    assert set(examples(made, 0)) == {"the first one", "one that does not wait"}
+
+
+def test_a_seeding_prints_how_its_records_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Target, "application", lambda _: Account({}).application)
+    monkeypatch.setattr("tools.dispatchctl.seed.check_own_table", lambda *_: None)
+    monkeypatch.setattr("tools.dispatchctl.seed.put_new", lambda *given: len(given[2]))
+
+    said = CliRunner().invoke(app, ["seed", "--hour", "2026-09-17T15", "--bookings", "100", "--bad", "1"]).stdout
+
+    assert "dispatchctl why S0-20260917T15-0000000  # the first one" in said
+    assert said.count("dispatchctl why S0-20260917T15-") == 3
 
 
 def test_an_imported_table_is_not_seeded() -> None:
