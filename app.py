@@ -5,7 +5,8 @@ import a bookings table; `bookingDateAttribute`, `bookingShards` say what its in
 `laneConcurrency`, `pageBudget` bound what runs side by side and how long one execution goes on;
 `stillWaitingHours` says when a reconcile calls a dispatched booking one that waits too long;
 `redoWithoutApproval` says how many records may be redone without a second person;
-`taskExpiryDays` gives the tasks' objects an age; `tracing` traces executions;
+`taskExpiryDays` gives the tasks' objects an age; `taskDataLayout` lays them out (`object` or `packed`);
+`tracing` traces executions;
 `runbookUrl` is the address of docs/operate.md, which every alarm links to.
 """
 
