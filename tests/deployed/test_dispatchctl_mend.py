@@ -32,7 +32,11 @@ def test_a_late_booking_is_found_redone_by_two_people_and_then_stands_in_a_task(
 
     before = ctl(f"why {record} --json").json
     assert (before["State"], before["Untouched"][0]["Cause"]) == ("NotDispatched", "NotRead")
-    assert before["Next"] == [f"dispatchctl run --hour {hour}", f"dispatchctl reconcile {hour}"]
+    assert before["Next"] == [
+        f"dispatchctl run --hour {hour}",
+        f"dispatchctl reconcile {hour}",
+        f"dispatchctl why {record} --hour OLDHOUR",
+    ]
 
     found = ctl(f"reconcile {hour}", expect=4).out
     assert f"dispatchctl redo {hour} --by NAME --reason TEXT" in found
@@ -157,7 +161,7 @@ def test_a_gate_that_is_not_passed_is_a_finding(application: Application, ctl: C
     ("line", "code", "said"),
     [
         ("why NOBODY", 3, "NOBODY"),
-        ("why NOBODY more", 2, "RECORD: expected a value for each of RecordId"),
+        ("why NOBODY more", 2, "SORT_VALUE: this table has no sort key, only RecordId"),
         ("reconcile yesterday", 2, "HOUR: 'yesterday': expected an hour in UTC"),
         ("reconcile {tomorrow}", 2, "HOUR: the window ends at"),
         ("reconcile {past} --from {past}", 2, "HOUR: given together with --from"),

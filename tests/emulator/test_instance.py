@@ -135,7 +135,9 @@ def test_an_emulator_that_hangs_is_reported_and_can_be_stopped(tmp_path: Path, m
 
 
 def test_an_emulator_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "__init__.py").touch()
     monkeypatch.setattr(instance, "_SOURCE_ROOT", tmp_path)
 
-    with pytest.raises(EmulatorError, match="No module named 'tools'"):
+    with pytest.raises(EmulatorError, match=r"No module named 'tools\.emulator'"):
         instance.start(tmp_path / "emulator")

@@ -539,7 +539,7 @@ def reconciling(hour: Hour) -> Usage:
     usage.call("ListObjectsV2", hour.objects // KEYS_A_LISTING + 1)
     plans = _plans(hour)
     bodies = hour.tasks * hour.plan_task_bytes + hour.dispatched * PLAN_RECORD_BYTES
-    usage.list_rows(0, times=4 * of_plans + 2 + 3 * shares + 5)
+    usage.list_rows(0, times=4 * of_plans + 2 + 4 * shares + 6)
     usage.ledger_read_units += (plans * ROW_BYTES + bodies) / READ_UNIT_BYTES
     usage.call("BatchGetItem", max(of_plans, math.ceil(plans / KEYS_A_BATCH)))
     usage.call("PutObject", staged + 1)
