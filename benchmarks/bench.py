@@ -20,8 +20,9 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path as FilePath
@@ -116,6 +117,17 @@ QUICK: Final = Scope(
 )
 
 
+@contextmanager
+def pinned(processor: int | None) -> Iterator[None]:
+    """Stay on the processor that is measured; on none is on any."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, before if processor is None else {processor})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def known_layouts() -> tuple[str, ...]:
     """The task data's layouts that this product has."""
     return LAYOUTS if LAYOUT.lower() in {each.name for each in fields(DispatchSettings)} else (OBJECT,)
@@ -145,14 +157,17 @@ class Bench:
 
     def _pages(self, stub: Stub) -> None:
         """Every kind of page once in each round, so that whatever else the machine does falls on all of them."""
-        stub.set(self._scope.latency, 0)
-        self.measured.stub_latency = median(stub.seconds_of_a_request() for _ in range(30))
+        with pinned(self._client):
+            stub.calibrate(self._scope.latency)
         for place in range(self._scope.processes):
             for variant in VARIANTS:
                 if variant.layout in self._layouts and (place == 0 or not variant.slow):
                     page = self._page(variant, stub)
                     self.measured.pages.setdefault(variant, []).append(page)
                     print(f"  {variant.text}: {1000 * page.cpu:,.1f} ms of CPU, {1000 * page.wall:,.0f} ms", flush=True)
+        stub.set(self._scope.latency, 0)
+        with pinned(self._client):
+            self.measured.stub_latency = stub.seconds_of_a_request()
 
     def _page(self, variant: Variant, stub: Stub) -> Page:
         """One process.

@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path as FilePath
+from statistics import median
 from types import SimpleNamespace
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
@@ -42,6 +43,11 @@ from benchmarks.dispatched_hour import GeneratedAws, query_answer
 HOST: Final = "127.0.0.1"
 SECONDS: Final = 30
 """The longest that it may take to start, to answer whoever measures, or to end."""
+
+REQUESTS: Final = 50
+"""So many are timed to know how long one takes."""
+SMALL_ANSWER: Final = 4096
+"""More bytes than the answer to an upload has."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NOTHING: Final = ("PutItem", "UpdateItem", "DeleteItem")
@@ -94,11 +100,13 @@ class Server:
         self._counted: Counter[str] = Counter()
         self._cpu = 0.0
         self._waiting = self._most = self._connected = 0
+        self._own = 0.0
         self.set({})
 
     def set(self, settings: Mapping[str, str]) -> None:
-        """Set the latency in seconds, and how many bookings the hour has."""
-        self._latency = float(settings.get("latency", 0))
+        """Set the latency in seconds, how many bookings the hour has, and what an answer takes without any latency."""
+        self._own = float(settings.get("own", self._own))
+        self._latency = max(0.0, float(settings.get("latency", 0)) - self._own)
         self._aws = CannedAws(int(settings.get("bookings", 0)))
 
     def take(self) -> Counts:
@@ -285,11 +293,23 @@ class Stub:
         """What was counted since this was last asked."""
         return Counts(**json.loads(self._ask("GET", "/stub")))
 
+    def calibrate(self, latency: float) -> None:
+        """From now on take what an answer takes by itself (its loop, its TLS, being woken) off each latency."""
+        self.set(latency, 0)
+        own = self.seconds_of_a_request() - latency
+        self._ask("PUT", f"/stub?latency={latency}&own={max(0.0, own)}")
+
     def seconds_of_a_request(self) -> float:
-        """How long one takes that a client with nothing else to do makes."""
-        begun = time.perf_counter()
+        """How long one takes, median, as a socket sees it that does nothing else."""
         self._ask("PUT", "/bucket/key")
-        return time.perf_counter() - begun
+        socket = self._connection.sock
+        taken = []
+        for _ in range(REQUESTS):
+            begun = time.perf_counter()
+            socket.sendall(b"PUT /bucket/key HTTP/1.1\r\nHost: stub\r\nContent-Length: 0\r\n\r\n")
+            socket.recv(SMALL_ANSWER)
+            taken.append(time.perf_counter() - begun)
+        return median(taken)
 
     def close(self) -> None:
         """Close the connection of whoever measures."""

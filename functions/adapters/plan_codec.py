@@ -12,10 +12,12 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from functions.domain.booking import Group, RecordVersion, Route
+from functions.domain.errors import ConfigurationError
 from functions.domain.task import Extent, Task, task_id
 from functions.domain.versions import BLOCK, PackedVersions
 from functions.domain.window import Window
 
+_CUT_OFF: Final = "read plans: the body of a plan's tasks is cut off"
 _DIGEST_BYTES: Final = 32
 _FIELDS: Final = 6
 """What stands in a row before its extent: id, route, window and group."""
@@ -37,9 +39,15 @@ def decode(body: bytes) -> tuple[Task, ...]:
     """The inverse of `encode`; many versions come packed.  A body that was written before there were packs is read too.
 
     That one is the rows alone, each with its id and without an extent.
+
+    Raises:
+        ConfigurationError: it is cut off, which only another's hand can do.
     """
     reader = zlib.decompressobj()
-    stored = json.loads(reader.decompress(body))
+    rows_text = reader.decompress(body)
+    if not reader.eof:
+        raise ConfigurationError(_CUT_OFF)
+    stored = json.loads(rows_text)
     packs, rows = (
         ([], [[*row[:_FIELDS], None, *row[_FIELDS:]] for row in stored])
         if isinstance(stored, list)
@@ -104,5 +112,8 @@ class _Raw:
         self._taken = 0
 
     def take(self, size: int) -> bytes:
+        taken = bytes(self._content[self._taken : self._taken + size])
+        if len(taken) < size:
+            raise ConfigurationError(_CUT_OFF)
         self._taken += size
-        return bytes(self._content[self._taken - size : self._taken])
+        return taken

@@ -44,11 +44,11 @@ class SqsTaskQueues:
             DispatchFailed: SQS says that an entry itself is at fault.
         """
         for together in rounds(tasks):
-            batches = [
+            batches = (  # each is made while those before it are under way
                 (self.urls[route], batch)
                 for route in Route
                 for batch in _batches(self._entry(task) for task in together if task.route is route)
-            ]
+            )
             each(lambda batch: self._send_batch(*batch, before_batch, accepted), batches)
 
     def _entry(self, task: Task) -> _Entry:

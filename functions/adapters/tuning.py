@@ -107,12 +107,15 @@ def share_trust(client: Any) -> None:
     session = getattr(getattr(client, "_endpoint", None), "http_session", None)
     options = getattr(getattr(session, "_manager", None), "connection_pool_kw", {})
     if isinstance(options.get("ssl_context"), ssl.SSLContext):
-        options["ssl_context"] = trust()
+        options["ssl_context"] = trust(getattr(session, "_verify", True))
 
 
 @functools.cache
-def trust() -> ssl.SSLContext:
-    """How the process's connections are encrypted, with the certificates that they trust."""
+def trust(_certificates: object) -> ssl.SSLContext:
+    """How the process's connections are encrypted that trust these certificates, as a client names them.
+
+    One for each such name: a context goes on trusting all that it ever read.
+    """
     context: ssl.SSLContext = create_urllib3_context()
     vars(context)["load_verify_locations"] = functools.cache(context.load_verify_locations)
     return context

@@ -30,6 +30,9 @@ class Route(StrEnum):
     COUPON = "ECoupon"
 
 
+_ROUTES: Final = {route.value: route for route in Route}
+
+
 class Group(NamedTuple):
     """(shop, member, promotion engine) as JSON literals: number 100 and text "100" are two ids."""
 
@@ -181,10 +184,10 @@ def _route(item: Item) -> Route:
     value = item.get("RewardType")
     if value is None:
         raise ValueError("RewardType: missing")
-    try:
-        return Route(value.get("S", ""))
-    except ValueError:
-        raise ValueError("RewardType: expected Point or ECoupon") from None
+    route = _ROUTES.get(value.get("S", ""))
+    if route is None:
+        raise ValueError("RewardType: expected Point or ECoupon")
+    return route
 
 
 def _order_time(item: Item) -> Instant:

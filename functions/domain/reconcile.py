@@ -7,6 +7,7 @@ Source: docs/contract.md, "Reconcile".
 """
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ LOWEST_KEY: Final = "\x00"
 HIGHEST_KEY: Final = "\U0010ffff"
 """The bounds of whatever can stand in the sort key."""
 _DIGEST_CHARACTERS: Final = 64
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 _ABOUT_CHARACTERS: Final = 32
 _UNREADABLE: Final = "-"
 
@@ -278,10 +280,10 @@ def is_beyond(item: Item) -> bool:
 def object_line(window: Window, key: str) -> str:
     """A key under the window's prefix, behind its task's id, its pack's digest, or a hash where it is none of ours."""
     task_id = key[-_DIGEST_CHARACTERS - 5 : -5]
-    if key == f"{tasks_prefix(window)}{task_id[:2]}/{task_id}.json":
-        name = task_id
-    else:
-        name = pack_digest(window, key) or hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    own = key == f"{tasks_prefix(window)}{task_id[:2]}/{task_id}.json"
+    name = task_id if own else pack_digest(window, key)
+    if name is None or _DIGEST.fullmatch(name) is None:  # a line must begin with a digest, or its share is not its own
+        name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
     return "\t".join((name, "O", quote(key)))
 
 

@@ -36,7 +36,7 @@ def binary_text(value: bytes) -> str:
 
 def object_text(members: Mapping[str, AttributeValue]) -> str:
     """A record or map as a JSON object, sorted by name."""
-    return "{" + ",".join(f"{quote(name)}:{value_text(members[name])}" for name in sorted(members)) + "}"
+    return "{" + ",".join([f"{quote(name)}:{value_text(members[name])}" for name in sorted(members)]) + "}"
 
 
 def value_text(value: AttributeValue) -> str:
@@ -45,6 +45,8 @@ def value_text(value: AttributeValue) -> str:
     Raises:
         ValueError: the type is none of DynamoDB's.
     """
+    if "S" in value:  # most are texts
+        return quote(value["S"])
     ((kind, content),) = value.items()
     write = _WRITERS.get(kind)
     if write is None:

@@ -35,17 +35,17 @@ def parse_instant(text: str) -> Instant:
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise ValueError("expected YYYY-MM-DDThh:mm:ss[.fffffffff] followed by Z or an offset ±hh:mm")
-    *fields, fraction, sign, offset_hours, offset_minutes = match.groups()
-    year, month, day, hour, minute, second = map(int, fields)
+    year, month, day, hour, minute, second, fraction, sign, offset_hours, offset_minutes = match.groups()
     try:
-        wall = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        wall = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
     except ValueError:
         raise ValueError("no such date or time") from None  # Python's own text may quote the value
-    seconds = (wall - _EPOCH) // timedelta(seconds=1)
+    days = wall.toordinal() - _EPOCH.toordinal()
+    seconds = ((days * 24 + wall.hour) * 60 + wall.minute) * 60 + wall.second
     if sign is not None:
         offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
         seconds += offset if sign == "-" else -offset
-    return Instant(seconds, int((fraction or "").ljust(9, "0")))
+    return Instant(seconds, int(fraction.ljust(9, "0")) if fraction else 0)
 
 
 @lru_cache(maxsize=16)  # a page asks for its hour's a thousand times

@@ -1,6 +1,7 @@
 """The composition root: the collaborators of each function, made once for each process."""
 
 import functools
+import gc
 import time
 
 from functions.adapters.bookings import DynamoBookingIndex, DynamoBookingTable
@@ -161,13 +162,17 @@ def approval_settings() -> ApprovalSettings:
 
 @functools.cache
 def dispatch() -> Dispatch:
-    """Of the functions that read bookings or dispatch them."""
+    """Of the functions that read bookings or dispatch them.
+
+    What there is by then stays as long as the process does, most of it botocore's, so the collector need not go
+    through it again: that would stop every few pages for as long as it takes to read ten of them.
+    """
     settings = load(DispatchSettings)
     bucket = settings.task_data_bucket_name
     task_data = S3TaskData(client("s3"), bucket, settings.task_data_layout)
     switch = SsmParameters(client("ssm"), {STOP: settings.stop_parameter})
     urls = {Route.POINT: settings.point_task_queue_url, Route.COUPON: settings.coupon_task_queue_url}
-    return Dispatch(
+    made = Dispatch(
         bookings=bookings(),
         ledger=ledger(),
         task_data=task_data,
@@ -176,3 +181,5 @@ def dispatch() -> Dispatch:
         stop=lambda: is_clear_true(switch.read().get(STOP, "")),
         clock=time.time,
     )
+    gc.freeze()
+    return made

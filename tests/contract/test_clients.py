@@ -2,7 +2,9 @@
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import pytest
@@ -212,3 +214,21 @@ def test_a_functions_retries_are_a_metric_of_its_call(
         (metrics,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line)
         counted.append(metrics["Retries"])
     assert counted == [[2.0], [0.0]]
+
+
+def test_a_failure_of_making_a_piece_of_work_is_raised_when_those_begun_have_ended() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(_: int) -> None:
+        begun.set()
+        time.sleep(0.05)
+        ended.set()
+
+    def pieces() -> Iterator[int]:
+        yield 1
+        assert begun.wait(20)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        each(work, pieces())
+    assert ended.is_set()

@@ -304,3 +304,18 @@ def test_a_certificate_of_another_name_is_refused(
         with pytest.raises(TransientError, match="GetParameters: SSLError"), translated("GetParameters"):
             client("ssm").get_parameters(Names=["name"])
     assert pauses
+
+
+@pytest.mark.usefixtures("reads", "pauses")
+def test_a_client_does_not_trust_what_another_one_was_told_to_trust(
+    tmp_path: Path, connect: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with encrypted(tmp_path) as (endpoint, trusted):
+        connect(endpoint)
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(trusted))
+        client("ssm").get_parameters(Names=["name"])
+        client("ssm").close()
+        monkeypatch.delenv("AWS_CA_BUNDLE")
+        client.cache_clear()
+        with pytest.raises(TransientError, match="GetParameters: SSLError"), translated("GetParameters"):
+            client("ssm").get_parameters(Names=["name"])

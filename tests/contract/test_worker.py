@@ -1,5 +1,6 @@
 """The worker's adapters: at most one grant for each record version, and only for what still stands as it was read."""
 
+import decimal
 import hashlib
 import json
 import re
@@ -28,7 +29,7 @@ from tools.workspace import ROOT
 
 def _reader() -> Callable[[str, Any], Any]:
     (code,) = re.findall(r"```python\n(def read_task.*?)```", (ROOT / "docs/worker.md").read_text("utf-8"), re.DOTALL)
-    names: dict[str, Any] = {"hashlib": hashlib, "json": json}
+    names: dict[str, Any] = {"decimal": decimal, "hashlib": hashlib, "json": json}
     exec(code, names)  # noqa: S102 -- what the page tells
     reader: Callable[[str, Any], Any] = names["read_task"]
     return reader
@@ -212,6 +213,14 @@ def test_worker_and_reader_take_a_task_of_either_layout(
         assert content == object_body(one, bucket)
         assert [order.version for order in read_orders(received, content, Schema())] == list(one.task.versions)
         assert READER(body, aws("s3")) == json.loads(content)
+
+
+def test_the_reader_keeps_every_digit_of_a_number(aws: Callable[[str], Any], task_data: S3TaskData) -> None:
+    amount = "12345678901234567890.123456789012345678"
+    (task,) = replace(task_data, layout=Layout.PACKED).upload(composed(record("R1", Amount={"N": amount})), at_any_time)
+
+    (order,) = READER(message_body(task, task_data.bucket), aws("s3"))["Orders"]
+    assert str(order["Amount"]) == amount
 
 
 def test_the_reader_refuses_bytes_that_are_not_the_task_s(aws: Callable[[str], Any], task_data: S3TaskData) -> None:

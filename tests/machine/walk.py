@@ -8,6 +8,7 @@ sends and lanes go one after the other, so that the same walk makes the same cal
 import contextlib
 import copy
 import functools
+import gc
 import hashlib
 import importlib
 import io
@@ -506,10 +507,11 @@ class Walk:
 
 
 def forget_clients() -> None:
-    """Let the functions make their clients anew, as a new process would."""
+    """Let the functions make their clients anew, as a new process would, and the collector take the old ones."""
     for made_once in vars(wiring).values():
         if hasattr(made_once, "cache_clear"):
             made_once.cache_clear()
+    gc.unfreeze()
 
 
 class _InTurn(Executor):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from functions.adapters import plan_codec
 from functions.domain import pack as pack_module
 from functions.domain.budget import PAGE_LEASE_SECONDS
+from functions.domain.errors import ConfigurationError
 from functions.domain.pack import Layout, Pack, pack_digest, pack_key
 from functions.domain.run import Path
 from functions.domain.task import NewTask, message_body, object_body
@@ -145,6 +146,13 @@ def test_a_plan_keeps_where_its_tasks_lie_in_packs_and_alone() -> None:
     assert [message_body(task, BUCKET) for task in plan_codec.decode(plan_codec.encode(tasks))] == [
         message_body(task, BUCKET) for task in tasks
     ]
+
+
+@pytest.mark.parametrize("left", [0, 1, 10, -65, -33, -32, -1])
+def test_a_plan_s_body_that_is_cut_off_is_refused_and_never_read_as_other_tasks(left: int) -> None:
+    body = plan_codec.encode(Pack.of(several(), BUCKET).tasks)
+    with pytest.raises(ConfigurationError, match="cut off"):
+        plan_codec.decode(body[:left])
 
 
 def test_a_plan_that_was_written_before_there_were_packs_is_read() -> None:

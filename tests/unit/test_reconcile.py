@@ -247,6 +247,17 @@ def test_what_an_attempt_left_that_died_before_its_plan_is_an_orphan_unless_it_w
     assert reconciled(world)["Counts"] == counts(OrphanObject=0 if world.layout is Layout.OBJECT else 1)
 
 
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+@pytest.mark.parametrize("name", ["AB" * 32, "-1" * 32, "zz" * 32, "\u00e9" * 64, "a\tb\n" * 16], ids=ascii)
+def test_what_only_looks_like_task_data_is_an_orphan_and_nothing_else_changes(
+    world: World, name: str, suffix: str
+) -> None:
+    """A name of as many characters as a digest has, which is none: no line can begin with it."""
+    world.task_data.objects[f"tasks/{DAY}/15/{name[:2]}/{name}{suffix}"] = b""
+
+    assert reconciled(world)["Counts"] == counts(OrphanObject=1)
+
+
 def test_a_pack_of_which_a_plan_names_one_task_is_no_orphan(world: World) -> None:
     for place, (attempt, plan) in world.ledger.stored.items():
         world.ledger.stored[place] = attempt, replace(plan, tasks=plan.tasks[:1])
