@@ -1,6 +1,6 @@
 """What dispatching takes, measured in one run against its own baselines.
 
-    python -m benchmarks.bench [--quick] [--results DIRECTORY]
+    python -m benchmarks.bench [--quick] [--sizes] [--results DIRECTORY]
 
 Pages are done over TLS against a stub of AWS, the client pinned to one processor and the stub to others, in several
 fresh processes that take turns; a figure is a median.  What is not of time (memory, calls, bytes) is measured after
@@ -34,10 +34,13 @@ from matplotlib import rc_context
 
 from benchmarks import memory, reconcile, scale
 from benchmarks.figures import (
+    BARE,
     BARE_START,
     BUNDLED_START,
     LAYOUTS,
     PAGE_START,
+    SIZED,
+    SIZES,
     VARIANTS,
     Figure,
     Measured,
@@ -46,11 +49,13 @@ from benchmarks.figures import (
     Variant,
     figures,
     prices_of,
+    sizes,
     table,
 )
 from benchmarks.memory import LAYOUT, OBJECT, RESULTS, STYLE, fresh_process, fresh_python
 from benchmarks.plots import cost_plot, page_plot
 from benchmarks.priced_ledger import BUSY, QUIET
+from benchmarks.share import Share
 from benchmarks.stub_aws import Stub, running
 from functions.domain.run import Path
 from functions.settings import DispatchSettings
@@ -79,6 +84,8 @@ class Scope:
     largest: int
     full: int
     """Bookings of the full read's hour, at most the largest."""
+    sizes: tuple[int, ...]
+    """The page function's memories, in MB, beside the one that buys a whole processor."""
     ledger_pages: int
     grouped: int
     """Bookings that are staged and merged."""
@@ -96,6 +103,7 @@ FULL: Final = Scope(
     smallest=10_000,
     largest=1_000_000,
     full=300_000,
+    sizes=SIZES,
     ledger_pages=10,
     grouped=100_000,
     reconciled=100_000,
@@ -111,6 +119,7 @@ QUICK: Final = Scope(
     smallest=2_000,
     largest=3_000,
     full=3_000,
+    sizes=(1024,),
     ledger_pages=2,
     grouped=1_500,
     reconciled=2_500,
@@ -142,32 +151,36 @@ class Bench:
         first, *others = sorted(os.sched_getaffinity(0))
         self._client = first if others else None
         self._stub = others
-        self.measured = Measured(scope.latency, scope.smallest, scope.largest, scope.full)
+        self.measured = Measured(scope.latency, scope.smallest, scope.largest, scope.full, scope.page_size)
 
     def run(self) -> Measured:
         """Measure all of it."""
-        with (
-            tempfile.TemporaryDirectory(prefix="bench-") as directory,
-            running(FilePath(directory), self._stub) as stub,
-        ):
-            self._pages(stub)
+        self.pages(VARIANTS)
         self._starts()
         self._side_by_side()
         return self.measured
 
-    def _pages(self, stub: Stub) -> None:
+    def pages(self, variants: Sequence[Variant]) -> None:
         """Every kind of page once in each round, so that whatever else the machine does falls on all of them."""
-        with pinned(self._client):
-            stub.calibrate(self._scope.latency)
-        for place in range(self._scope.processes):
-            for variant in VARIANTS:
-                if variant.layout in self._layouts and (place == 0 or not variant.slow):
-                    page = self._page(variant, stub)
-                    self.measured.pages.setdefault(variant, []).append(page)
-                    print(f"  {variant.text}: {1000 * page.cpu:,.1f} ms of CPU, {1000 * page.wall:,.0f} ms", flush=True)
-        stub.set(self._scope.latency, 0)
-        with pinned(self._client):
-            self.measured.stub_latency = stub.seconds_of_a_request()
+        scope = self._scope
+        with (
+            tempfile.TemporaryDirectory(prefix="bench-") as directory,
+            running(FilePath(directory), self._stub) as stub,
+        ):
+            with pinned(self._client):
+                stub.calibrate(scope.latency)
+            for place in range(scope.processes):
+                for variant in variants:
+                    if variant.layout not in self._layouts or (variant.share < 1 and variant.memory not in scope.sizes):
+                        continue
+                    if place == 0 or not variant.once:
+                        page = self._page(variant, stub)
+                        self.measured.pages.setdefault(variant, []).append(page)
+                        took = f"{1000 * page.cpu:,.1f} ms of CPU, {1000 * page.wall:,.0f} ms"
+                        print(f"  {variant.text}: {took}", flush=True)
+            stub.set(scope.latency, 0)
+            with pinned(self._client):
+                self.measured.stub_latency = stub.seconds_of_a_request()
 
     def _page(self, variant: Variant, stub: Stub) -> Page:
         """One process.
@@ -188,7 +201,10 @@ class Bench:
             "processor": self._client,
         }
         environment = {**stub.environment, LAYOUT: variant.layout}
-        process = fresh_process("benchmarks.measured_page", stdin=json.dumps(task), environment=environment)
+        share = Share(variant.share, self._stub)
+        process = fresh_process(
+            "benchmarks.measured_page", stdin=json.dumps(task), environment=environment, during=share.given_to
+        )
         if process.returncode:
             raise RuntimeError(f"{variant.text}: {process.stderr[-2000:]}")
         told = json.loads(process.stdout.splitlines()[-1])
@@ -205,6 +221,7 @@ class Bench:
             connections=told["connections"],
             phases=phases,
             recorded=told["recorded"],
+            share=share.got,
         )
 
     def _starts(self) -> None:
@@ -309,11 +326,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and write; 1 if a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench", description="Measure what dispatching takes.")
     parser.add_argument("--quick", action="store_true", help="on so little that no figure means anything")
+    parser.add_argument("--sizes", action="store_true", help="the page function's memories alone; nothing is written")
     parser.add_argument("--results", type=FilePath, default=RESULTS, help="where the results are written")
     chosen = parser.parse_args(arguments)
     begun, on = time.monotonic(), machine()
     print("Dispatching, measured against its own baselines: see docs/performance.md", flush=True)
-    measured = Bench(QUICK if chosen.quick else FULL).run()
+    bench = Bench(QUICK if chosen.quick else FULL)
+    if chosen.sizes:
+        bench.pages([variant for layout in LAYOUTS for variant in (BARE[layout], *SIZED[layout])])
+        print(f"\n{table(sizes(bench.measured))}\n")
+        return 0
+    measured = bench.run()
     told = figures(measured)
     write(chosen.results, told, measured, on)
     print(f"\n{table(told)}\n")

@@ -9,8 +9,10 @@ from benchmarks import reconcile, scale
 from benchmarks.measured_page import SIDE_BY_SIDE
 from benchmarks.memory import MB, OBJECT
 from benchmarks.priced_ledger import AGAIN, BUSY, QUIET
+from functions.adapters import pool
 from functions.domain.lane import Step
 from functions.domain.run import Path
+from tools.cost.usage import CPU_MEMORY_MB
 
 PACKED: Final = "packed"
 LAYOUTS: Final = (OBJECT, PACKED)
@@ -32,16 +34,29 @@ class Variant(NamedTuple):
     client: str
     layout: str
     threads: int
+    memory: int = CPU_MEMORY_MB
+    """MB of the function; with so many it has one processor."""
 
     @property
     def text(self) -> str:
         """For a terminal."""
-        return f"{self.kind}, {self.layout}, {self.threads} threads, {self.client} client"
+        size = "" if self.memory == CPU_MEMORY_MB else f", {self.memory:,} MB"
+        return f"{self.kind}, {self.layout}, {self.threads} threads, {self.client} client{size}"
 
     @property
     def slow(self) -> bool:
         """Whether one page in one process must do."""
         return self.kind == "naive"
+
+    @property
+    def share(self) -> float:
+        """Of a processor, that the memory buys."""
+        return self.memory / CPU_MEMORY_MB
+
+    @property
+    def once(self) -> bool:
+        """Whether one process must do."""
+        return self.slow or self.share < 1
 
 
 THREADS: Final[Mapping[str, int]] = {OBJECT: 16, PACKED: 8}
@@ -54,6 +69,12 @@ FULL_READ: Final = Variant("full", "product", OBJECT, THREADS[OBJECT])
 NAIVE: Final = Variant("naive", "default", OBJECT, 1)
 QUERY: Final = Variant("query", "product", OBJECT, 1)
 QUERY_DEFAULT: Final = Variant("query", "default", OBJECT, 1)
+SIZES: Final = (512, 768, 1024, 1280, 1536, CPU_MEMORY_MB)
+"""Of the page function, in MB."""
+SIZED: Final = {
+    layout: [Variant("handler", "product", layout, pool.THREADS, memory) for memory in SIZES] for layout in LAYOUTS
+}
+"""As it is deployed; with a whole processor it is one of those above."""
 VARIANTS: Final = (
     *HANDLER.values(),
     *BARE.values(),
@@ -64,6 +85,7 @@ VARIANTS: Final = (
     QUERY,
     QUERY_DEFAULT,
     NAIVE,
+    *(variant for variants in SIZED.values() for variant in variants if variant.share < 1),
 )
 
 
@@ -97,6 +119,8 @@ class Page:
     phases: list[tuple[str, int]]
     """The calls of so many `recorded` pages, in their order."""
     recorded: int
+    share: float | None = None
+    """Of a processor, that the process got where it was short of it; None where it never was."""
 
 
 Usage: TypeAlias = Mapping[str, Any]
@@ -112,6 +136,7 @@ class Measured:
     largest: int
     full: int
     """Sizes of hours, in bookings."""
+    page_size: int = 1000
     stub_latency: float = 0
     pages: dict[Variant, list[Page]] = field(default_factory=dict)
     starts: dict[Started, list[float]] = field(default_factory=dict)
@@ -135,10 +160,13 @@ class Measured:
         """Milliseconds of a process's first page."""
         return _middle([1000 * page.first for page in self.pages.get(variant, ())])
 
-    def bound(self, layout: str) -> float | None:
-        """Milliseconds of a page that did nothing but wait, as long as its calls must wait for each other."""
+    def bound(self, layout: str, threads: int | None = None) -> float | None:
+        """Milliseconds of a page that did nothing but wait, as long as its calls must wait for each other.
+
+        Without another number it is that of the layout's own threads.
+        """
         pages = self.pages.get(BARE[layout])
-        return 1000 * self.latency * waits(pages[0], THREADS[layout]) if pages else None
+        return 1000 * self.latency * waits(pages[0], threads or THREADS[layout]) if pages else None
 
     def peak(self, path: Path, layout: str, bookings: int) -> float | None:
         """Bytes."""
@@ -212,8 +240,12 @@ def figures(measured: Measured) -> list[Figure]:
     """All figures; those with a goal come first."""
     goals = [*_pages(measured), *_memory(measured), *_starts(measured), *_costs(measured), *_ledger(measured)]
     shown = [*_shown_pages(measured), *_shown_starts(measured), *_shown_paths(measured), *_shown_costs(measured)]
-    every = [*goals, *shown]
+    every = [*goals, *shown, *sizes(measured)]
     return [figure for figure in every if figure.goal] + [figure for figure in every if not figure.goal]
+
+
+WITHIN: Final = 1.30
+"""So many times its latency bound a page may take."""
 
 
 def _pages(measured: Measured) -> Iterator[Figure]:
@@ -231,7 +263,7 @@ def _pages(measured: Measured) -> Iterator[Figure]:
         busy = cpu(HANDLER[layout])
         why = "" if busy is None else f"the one processor works for {_number(busy)} ms of it, and a bound knows no work"
         name = f"wall / latency bound at {1000 * measured.latency:g} ms, {layout}, {THREADS[layout]} threads"
-        yield _ratio(name, wall(HANDLER[layout]), bound(layout), 1.30, unit="ms", why=why, absent=NOT_BUILT)
+        yield _ratio(name, wall(HANDLER[layout]), bound(layout), WITHIN, unit="ms", why=why, absent=NOT_BUILT)
     slow, fast = wall(HANDLER[OBJECT]), wall(PACKED_WIDE)
     unit = f"ms, {THREADS[OBJECT]} threads each"
     why = _times("of CPU it takes", cpu(PACKED_WIDE), cpu(HANDLER[OBJECT]))
@@ -366,6 +398,8 @@ def _bounded(name: str, value: float, most: float | None, note: str) -> Figure:
 
 def _shown_pages(measured: Measured) -> Iterator[Figure]:
     for variant, pages in measured.pages.items():
+        if variant.share < 1:
+            continue
         of = "a page" if variant.kind != "full" else "a page's share"
         spread = ", ".join(_number(1000 * page.cpu) for page in pages)
         yield _shown(f"CPU of {of}, ms: {variant.text}", measured.cpu(variant), f"processes: {spread}")
@@ -436,6 +470,45 @@ def _shown_costs(measured: Measured) -> Iterator[Figure]:
         yield _shown(f"modelled cost per million records, {name}, US dollars", prices[name])
         for layout in layouts:
             yield _ratio(f"cost, {name} / {layout}", prices[name], prices[layout], unit="US dollars")
+
+
+def sizes(measured: Measured) -> Iterator[Figure]:
+    """The page function at each memory: its page, that against its latency bound, and what its Lambda time costs."""
+    for layout, variants in SIZED.items():
+        bound = measured.bound(layout, pool.THREADS)
+        for variant in variants:
+            page, wall = measured.pages.get(variant), measured.wall(variant)
+            if page is None or wall is None:
+                continue
+            of, got = f"{layout}, {variant.memory:,} MB", page[0].share
+            truly = "never held" if got is None else f"truly {got:.3f}"
+            note = f"share {variant.share:.3f}, {truly}; {_number(measured.cpu(variant) or 0)} ms of CPU"
+            yield _shown(f"memory: wall of a page, ms: {of}", wall, note)
+            yield _ratio(f"memory: wall / latency bound, {pool.THREADS} threads: {of}", wall, bound, unit="ms")
+            dollars = lambda_dollars(variant.memory, wall / 1000) * MILLION / measured.page_size
+            yield _shown(f"memory: Lambda, US dollars per million records: {of}", dollars)
+        for threads in sorted({THREADS[layout], pool.THREADS}, reverse=True):
+            yield _smallest(measured, layout, threads)
+
+
+def lambda_dollars(memory: int, seconds: float) -> float:
+    """US dollars of a call of a function of so many MB."""
+    return PRICES["lambda_request"] + memory / 1024 * seconds * PRICES["lambda_gb_second"]
+
+
+def _smallest(measured: Measured, layout: str, threads: int) -> Figure:
+    """The smallest memory with which a page is near its bound, by the bound of so many threads."""
+    name = f"memory: smallest with a page within {WITHIN:.2f} of its bound with {threads} threads, MB: {layout}"
+    bound = measured.bound(layout, threads)
+    walls = {variant.memory: measured.wall(variant) for variant in SIZED[layout]}
+    ratios = {memory: wall / bound for memory, wall in walls.items() if wall is not None and bound is not None}
+    if not ratios:
+        return Figure(name=name, value=None, note=NOT_BUILT)
+    within = [memory for memory, ratio in ratios.items() if ratio <= WITHIN]
+    if not within:
+        best = min(ratios, key=ratios.__getitem__)
+        return Figure(name=name, value=None, note=f"none of them: at {best:,} MB it takes {ratios[best]:.2f} of it")
+    return Figure(name=name, value=min(within), note=f"{ratios[min(within)]:.2f} of {_number(bound or 0)} ms")
 
 
 def table(told: Iterable[Figure]) -> str:

@@ -15,8 +15,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from statistics import median
@@ -100,6 +101,8 @@ class Measured:
     """At most so far, behind each page."""
 
 
+During: TypeAlias = Callable[[subprocess.Popen[str]], AbstractContextManager[object]]
+"""What is done with a process while it runs."""
 Peaks: TypeAlias = dict[tuple[Path, int], float]
 """Peak memory in bytes, by path and number of bookings."""
 
@@ -124,35 +127,49 @@ def measure(path: Path, bookings: int, layout: str = OBJECT) -> Measured:
 
 
 def fresh_process(
-    module: str, *arguments: str, stdin: str = "", environment: Mapping[str, str] = MappingProxyType({})
+    module: str,
+    *arguments: str,
+    stdin: str = "",
+    environment: Mapping[str, str] = MappingProxyType({}),
+    during: During = nullcontext,
 ) -> subprocess.CompletedProcess[str]:
     """Run a module of the benchmarks with the environment of a dispatching function, and nothing else that counts.
 
     Raises:
         TimeoutExpired: it took longer than PROCESS_SECONDS.
     """
-    return fresh_python("-m", module, *arguments, stdin=stdin, environment=environment)
+    return fresh_python("-m", module, *arguments, stdin=stdin, environment=environment, during=during)
 
 
 def fresh_python(
-    *arguments: str, stdin: str = "", environment: Mapping[str, str] = MappingProxyType({})
+    *arguments: str,
+    stdin: str = "",
+    environment: Mapping[str, str] = MappingProxyType({}),
+    during: During = nullcontext,
 ) -> subprocess.CompletedProcess[str]:
-    """The same for any arguments of Python; `environment` comes on top.
+    """The same for any arguments of Python; `environment` comes on top.  However this ends, so does the process.
 
     Raises:
         TimeoutExpired: it took longer than PROCESS_SECONDS.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
-    return subprocess.run(
-        [sys.executable, *arguments],
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(
+        command,
         cwd=_ROOT,
         env={**kept, **_ENVIRONMENT, **environment},
-        input=stdin,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=PROCESS_SECONDS,
-        check=False,
-    )
+    ) as process:
+        try:
+            with during(process):
+                told, errors = process.communicate(stdin, PROCESS_SECONDS)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, told, errors)
 
 
 def measure_all() -> tuple[float, Peaks]:

@@ -23,9 +23,11 @@ from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from benchmarks.dispatched_hour import run_on
+from benchmarks.memory import LAYOUT as TASK_DATA_LAYOUT
 from benchmarks.memory import MB, RESULTS, fresh_process
 from benchmarks.stored_hour import LAYOUT
 from functions.domain.lane import Step
+from functions.domain.pack import Layout
 from functions.domain.run import Path, Progress
 from tools.cost.prices import read_prices
 
@@ -42,6 +44,7 @@ class Hour(NamedTuple):
     bookings: int
     group_size: int
     spread: bool = False
+    layout: Layout = Layout.OBJECT
 
 
 LARGE: Final = Hour(Path.GROUPED, MILLION, 5, spread=True)
@@ -50,7 +53,9 @@ GIANT: Final = Hour(Path.GROUPED, 500_000, 500_000)
 SINGLES: Final = Hour(Path.GROUPED, 50_000, 1)
 PAGED_SINGLES: Final = Hour(Path.PAGED, 20_000, 1)
 PAGED_FIVES: Final = Hour(Path.PAGED, 20_000, 5)
-HOURS: Final = (LARGE, GIANT, SMALL, SINGLES, PAGED_SINGLES, PAGED_FIVES)
+PACKED_SINGLES: Final = PAGED_SINGLES._replace(layout=Layout.PACKED)
+PACKED_FIVES: Final = PAGED_FIVES._replace(layout=Layout.PACKED)
+HOURS: Final = (LARGE, GIANT, SMALL, SINGLES, PAGED_SINGLES, PAGED_FIVES, PACKED_SINGLES, PACKED_FIVES)
 PRICED: Final = {
     "paged, tasks of 1": PAGED_SINGLES,
     "paged, tasks of 5": PAGED_FIVES,
@@ -58,6 +63,8 @@ PRICED: Final = {
     "grouped, groups of 5": LARGE,
 }
 """A member's five bookings lie side by side on the paged path: if they lie in five pages they are five tasks of one."""
+RATED: Final = ((PAGED_SINGLES, PAGED_FIVES), (PACKED_SINGLES, PACKED_FIVES))
+"""Hours that differ in nothing but their tasks, of each layout."""
 
 FUNCTIONS: Final[dict[str, str]] = {
     Step.STAGE: "StagePage",
@@ -190,7 +197,8 @@ class Machine:
             "Round": rounds,
         }
         with self._free:
-            process = fresh_process("benchmarks.stored_hour", stdin=json.dumps(task))
+            environment = {TASK_DATA_LAYOUT: self._hour.layout}
+            process = fresh_process("benchmarks.stored_hour", stdin=json.dumps(task), environment=environment)
         if process.returncode:
             raise RuntimeError(f"{self._hour}, {step}: {process.stderr[-2000:]}")
         told = json.loads(process.stdout.splitlines()[-1])
@@ -283,6 +291,16 @@ def _speed(measured: Measured) -> Iterable[dict[str, Any]]:
             if step != LAYOUT:
                 name = f"{FUNCTIONS[step]}: bookings a CPU second, {hour.bookings:,} in groups of {hour.group_size:,}"
                 yield _figure(name, round(hour.bookings / work.cpu))
+    for singles, fives in RATED:
+        for of, seconds in zip(("record", "task"), rates(singles, fives, measured), strict=True):
+            yield _figure(f"DispatchPage, {singles.layout}: CPU microseconds for a {of}", round(1e6 * seconds))
+
+
+def rates(singles: Hour, fives: Hour, measured: Measured) -> tuple[float, float]:
+    """CPU seconds of a page for a record and for a task, of two hours of which one has a fifth of the other's tasks."""
+    one, five = (measured[hour].works[Step.DISPATCH].cpu / hour.bookings for hour in (singles, fives))
+    task = (one - five) / (1 / singles.group_size - 1 / fives.group_size)
+    return one - task / singles.group_size, task
 
 
 def _cost(measured: Measured) -> Iterable[dict[str, Any]]:

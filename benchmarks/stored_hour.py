@@ -50,6 +50,7 @@ _ANSWER_BYTES: Final = 1024 * 1024
 """A query's answer holds no more."""
 _TIME: Final = re.compile(r"15:(\d\d):(\d\d)|16:00:00")
 _ORDER: Final = re.compile(rb'"OrderTime":"([^"]*)"[^{}]*?"RecordId":"([0-9]+)"')
+_OWN_KEY: Final = re.compile(rb'"Key":"([^"]+)"')
 _COMPARISON: Final = re.compile(r"(#\w+) (<=|>=|<|>|=) (:\w+)")
 _OPERATORS: Final = {"<": lt, "<=": le, "=": eq, ">=": ge, ">": gt}
 _SETTING: Final = re.compile(r"(#\w+) = (:\w+)")
@@ -60,7 +61,8 @@ def work(task: Mapping[str, Any]) -> dict[str, Any]:
 
     `Answer` is the handler's last one; `Calls` counts by operation, and `WriteUnits` and `ReadUnits` are DynamoDB's;
     `Invocations` are calls of the handler, `Cpu` its seconds without those of the stub.  `Seen` names a file that
-    holds, for each booking, in how many tasks it is; `Objects` and `Messages` are how many, and the sums of their ids.
+    holds, for each booking, in how many tasks it is; `Objects` (of packs, the lines) and `Messages` are how many, and
+    the sums of their ids.
     """
     aws = StoredAws(Hour(task["Bookings"], task["GroupSize"], spread=task["Spread"]), FilePath(task["Directory"]))
     for service in SERVICES:
@@ -238,11 +240,22 @@ class StoredAws(GeneratedAws):
             self.read_units += max(1, -(-size // READ_UNIT))
 
     def _put_object(self, request: Any) -> tuple[bytes, Mapping[str, str]]:
+        """A pack's lines are kept like the objects that they would be alone."""
         key, body = _key_of(request), _body_of(request)
+        if not key.endswith(".jsonl"):
+            self._put(key, body)
+            return b"", {}
+        for line in bytes(body).splitlines():
+            match = _OWN_KEY.search(line)
+            if match is None:
+                raise ValueError(f"{key}: a line that has no key")
+            self._put(match[1].decode("ascii"), memoryview(line))
+        return b"", {}
+
+    def _put(self, key: str, body: memoryview) -> None:
         upload = self._upload(key)
         upload.add(body)
         self._close(key, upload)
-        return b"", {}
 
     def _create_upload(self, request: Any) -> tuple[bytes, Mapping[str, str]]:
         name = uuid.uuid4().hex

@@ -1,7 +1,10 @@
 """The benchmark runs from end to end, and writes what others read; how fast anything is, it may say to itself."""
 
 import json
-from collections.abc import Callable
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +12,11 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from benchmarks import bench
+from benchmarks import bench, memory
 from benchmarks.bench import known_layouts, main
 from benchmarks.figures import COST_GOALS, LAYOUTS
 from benchmarks.memory import OBJECT
+from benchmarks.share import Share
 from benchmarks.stub_aws import REQUESTS, Stub, running
 
 GOALS = {
@@ -31,7 +35,8 @@ OF_LEDGER = {
     "leases and plans, first run, {}: calls a page": 6,
     "leases and plans, first run, {}: US dollars per million records": 0.06,
 }
-ABSENT = ("not built", "no bundle")
+ABSENT = ("not built", "no bundle", "none of them")
+BUSY = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
 
 
 def test_a_run_measures_every_goal_and_writes_figures_table_and_plots(
@@ -56,10 +61,33 @@ def test_a_run_measures_every_goal_and_writes_figures_table_and_plots(
     assert values[f"requests of a page: {OBJECT}"] > 8
     assert values["leases and plans, first run, object: calls a page"] == 4
 
+    assert all(values[f"memory: wall of a page, ms: {layout}, 1,024 MB"] > 0 for layout in LAYOUTS)
+
     table = (tmp_path / "latest.txt").read_text("utf-8")
     assert all(figure["name"] in table for figure in figures)
     for name in ("page.svg", "cost.svg"):
         assert (tmp_path / name).read_text("utf-8").rstrip().endswith("</svg>")
+
+
+def test_a_process_gets_the_share_of_a_processor_that_it_is_given() -> None:
+    share = Share(0.4)
+    assert not memory.fresh_python("-c", BUSY, during=share.given_to).returncode
+    assert share.got == pytest.approx(0.4, rel=0.2)
+
+
+def test_a_process_that_is_held_ends_with_whoever_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "PROCESS_SECONDS", 0.2)
+    begun: list[subprocess.Popen[str]] = []
+
+    @contextmanager
+    def held(process: subprocess.Popen[str]) -> Iterator[None]:
+        begun.append(process)
+        with Share(0.01).given_to(process):
+            yield
+
+    with pytest.raises(subprocess.TimeoutExpired):
+        memory.fresh_python("-c", "while True: pass", during=held)
+    assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
 
 def test_the_stub_answers_after_its_latency_and_counts_what_it_was_asked(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tools.cost import usage
 
 def test_functions_have_the_memory_that_is_paid_for() -> None:
     memory = [size.memory_mb for size in (SMALL, PAGE, COUNTING, WINDOW)]
-    assert memory == [usage.SMALL_MEMORY_MB, usage.PAGE_MEMORY_MB, usage.PAGE_MEMORY_MB, usage.WINDOW_MEMORY_MB]
+    assert memory == [usage.SMALL_MEMORY_MB, usage.PAGE_MEMORY_MB, usage.COUNTING_MEMORY_MB, usage.WINDOW_MEMORY_MB]
 
 
 def test_the_alarms_and_dashboards_that_are_paid_for_are_all_there_are(production: StackTemplate) -> None:

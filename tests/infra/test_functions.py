@@ -213,7 +213,7 @@ def test_a_page_has_more_memory_than_a_small_step_and_a_whole_window_more_than_a
     functions: dict[str, Any],
 ) -> None:
     memory = {name: function["MemorySize"] for name, function in functions.items()}
-    assert memory["PlanRun"] < memory["DispatchPage"] == 1024 < memory["DispatchWindow"]
+    assert memory["PlanRun"] < memory["DispatchPage"] == 1280 < memory["DispatchWindow"]
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -17,6 +17,7 @@ from benchmarks.figures import (
     PAGE_START,
     QUERY,
     QUERY_DEFAULT,
+    SIZED,
     UNTUNED,
     Measured,
     Page,
@@ -149,6 +150,25 @@ def test_a_child_execution_for_each_record_costs_fifty_dollars_more_than_an_invo
     prices = {name: sum(services.values()) for name, services in prices_of(measured).items()}
     more = prices["a child execution for each record"] - prices["an invocation for each record"]
     assert more == pytest.approx(50)
+
+
+def test_a_memory_is_judged_by_its_page_against_the_bound_of_the_threads_that_are_deployed(measured: Measured) -> None:
+    sizes = {variant.memory: variant for variant in SIZED[OBJECT]}
+    measured.pages |= {sizes[1024]: [page(0.1, 0.157)], sizes[1536]: [page(0.1, 0.156)]}
+    told = by_name(measured)
+    assert told["memory: wall of a page, ms: object, 1,024 MB"].value == 157
+    assert told["memory: wall / latency bound, 16 threads: object, 1,024 MB"].value == pytest.approx(
+        157 / 120, abs=1e-4
+    )
+    dollars = told["memory: Lambda, US dollars per million records: object, 1,536 MB"].value
+    assert dollars == pytest.approx(1000 * (0.2 / 1e6 + 0.156 * 1536 / 1024 * 0.0000133334), rel=1e-3)
+    assert told["memory: smallest with a page within 1.30 of its bound with 16 threads, MB: object"].value == 1536
+
+
+def test_where_no_memory_brings_a_page_near_its_bound_the_nearest_is_named(measured: Measured) -> None:
+    measured.pages[HANDLER[OBJECT]] = [page(0.1, 0.240)]
+    smallest = by_name(measured)["memory: smallest with a page within 1.30 of its bound with 16 threads, MB: object"]
+    assert (smallest.value, smallest.note) == (None, "none of them: at 1,769 MB it takes 2.00 of it")
 
 
 ROW = {"Low": {"S": "b"}, "LowBucket": {"N": "9"}}

@@ -10,6 +10,8 @@ import pytest
 from benchmarks.scale import (
     GIANT,
     LARGE,
+    PACKED_FIVES,
+    PACKED_SINGLES,
     SMALL,
     Dispatched,
     Hour,
@@ -20,10 +22,12 @@ from benchmarks.scale import (
     costs,
     figures,
     measure,
+    rates,
 )
 from benchmarks.stored_hour import LAYOUT
 from benchmarks.stored_hour import Hour as StoredHour
 from functions.domain.lane import Step
+from functions.domain.pack import Layout
 from functions.domain.run import Path
 
 HOUR = Hour(Path.GROUPED, 4, 2)
@@ -35,6 +39,17 @@ def test_every_generated_booking_is_staged_merged_and_dispatched_in_the_measured
     assert set(dispatched.works) == {LAYOUT, Step.STAGE, Step.MERGE}
     assert all(0 < work.base <= work.peak for work in dispatched.works.values())
     assert dispatched.calls["PutObject"] == 2 + 1_500 // 5
+
+
+def test_every_booking_of_an_hour_of_packs_is_in_a_line_that_a_message_names() -> None:
+    dispatched = measure(Hour(Path.PAGED, 1_500, 5, layout=Layout.PACKED), threading.Semaphore(1))
+    assert dispatched.calls["PutObject"] == 2
+
+
+def test_a_page_s_cpu_is_so_much_for_a_record_and_so_much_for_a_task() -> None:
+    cpu = {PACKED_SINGLES: 20_000 * (50e-6 + 100e-6), PACKED_FIVES: 20_000 * (50e-6 + 100e-6 / 5)}
+    hours = {hour: Dispatched({Step.DISPATCH: Work(cpu=seconds)}) for hour, seconds in cpu.items()}
+    assert rates(PACKED_SINGLES, PACKED_FIVES, hours) == pytest.approx((50e-6, 100e-6))
 
 
 def told(directory: FilePath, seen: bytes, objects: list[int], messages: list[int]) -> dict[str, Any]:
@@ -104,12 +119,14 @@ def test_the_goals_are_150_megabytes_and_a_tenth_more_for_ten_times_the_bookings
     peaks: tuple[int, int, int], missed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("benchmarks.scale.PRICED", {})
+    monkeypatch.setattr("benchmarks.scale.RATED", ())
     found = [figure["name"] for figure in figures(measured(*peaks)) if figure["met"] is False]
     assert found == [f"MergeBucket: {name}" for name in missed]
 
 
 def test_the_speed_is_bookings_for_each_second_of_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.scale.PRICED", {})
+    monkeypatch.setattr("benchmarks.scale.RATED", ())
     values = {figure["name"]: figure["value"] for figure in figures(measured(1, 1, 1))}
     assert values["MergeBucket: bookings a CPU second, 1,000,000 in groups of 5"] == 100_000
 

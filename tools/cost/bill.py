@@ -14,7 +14,7 @@ from functions.domain.pack import Layout
 from functions.domain.reconcile import Difference
 from functions.domain.run import Counts, Path
 from tools.cost.prices import Prices
-from tools.cost.usage import LEDGER_DAYS, PAGE_MEMORY_MB, Hour, Usage, page_bookings, pages_of, reconciling, run_of
+from tools.cost.usage import LEDGER_DAYS, Hour, Usage, page_bookings, pages_of, reconciling, run_of
 
 MILLION: Final = 1_000_000
 GB: Final = 1024**3
@@ -31,6 +31,7 @@ METRICS: Final = len(fields(Counts)) + len(("Retries", "RunSeconds", "RedoFailed
 """Of a stack; a test holds these against the template and the code."""
 PARAMETER_READS_A_SECOND: Final = 40
 RECORD_CALL_SECONDS: Final = 0.05
+RECORD_MEMORY_MB: Final = 1024
 """Of a function that is called for one record: about three calls of AWS one after the other; assumed."""
 
 S3, S3_STORED = "S3 requests", "S3 storage"
@@ -292,12 +293,12 @@ class PerRecord:
 def per_record(hour: Hour, prices: Prices, terms: Terms) -> list[PerRecord]:
     """Two ways that this product does not go."""
     transition = prices.each("state_transition")
-    seconds = RECORD_CALL_SECONDS * PAGE_MEMORY_MB / 1024
+    seconds = RECORD_CALL_SECONDS * RECORD_MEMORY_MB / 1024
     called = transition + prices.each("lambda_request") + seconds * prices.each("lambda_gb_second")
     ways = {
         "a Standard child execution for each booking: 2 transitions, its start and one state in it": 2 * transition,
         f"a Lambda invocation for each booking: 1 transition, 1 request, {1000 * RECORD_CALL_SECONDS:.0f} ms of"
-        f" {PAGE_MEMORY_MB:,} MB": called,
+        f" {RECORD_MEMORY_MB:,} MB": called,
     }
     hours = terms.hours_per_month
     return [PerRecord(way, Amount(each * hour.evaluated, each * hour.evaluated * hours)) for way, each in ways.items()]
