@@ -120,6 +120,7 @@ def report_of(
         memory=(),
         reconciled=None,
         cost=cost_of(run, run.totals or over_time.counts, "eu-west-1"),
+        still_stopped=False,
         places=places(),
     )
     return replace(report, **facts)

@@ -18,6 +18,7 @@ from mypy_boto3_s3 import S3Client
 from mypy_boto3_stepfunctions import SFNClient
 
 from functions.domain.cursor import DATE_ATTRIBUTE
+from functions.domain.task import Extent
 from tools.deployment import STACK, Deployment
 from tools.emulator.access import client_settings, session
 from tools.seed import Partitions
@@ -72,11 +73,15 @@ class Application:
 
     def client(self, service: str) -> Any:
         """A client of one service, where the application stands."""
+        make: Any = self._session.client
         if self.account is None:
-            make: Any = session().client
             return make(service, **client_settings(self.deployment.endpoint))
-        make = self.account.client
         return make(service, config=ACCOUNT_CONFIG)
+
+    @cached_property
+    def _session(self) -> boto3.Session:
+        """One for all clients: to make one, and to read a service's model for it, takes longer than most calls."""
+        return self.account or session()
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:
@@ -222,10 +227,10 @@ class Application:
 
     def task_object(self, task: QueuedTask) -> dict[str, Any]:
         """The body that a task points at: an object, or a range of bytes of a pack."""
-        place = {"Bucket": task.data["Bucket"], "Key": task.data["Key"]}
-        if "Range" in task.data:
-            first, length = task.data["Range"]["Start"], task.data["Range"]["Length"]
-            place["Range"] = f"bytes={first}-{first + length - 1}"
+        key, named = task.data["Key"], task.data.get("Range")
+        place = {"Bucket": task.data["Bucket"], "Key": key}
+        if named:
+            place["Range"] = Extent(key, named["Start"], named["Length"], task.data["Sha256"]).byte_range
         answer = self.s3.get_object(**place)
         content: dict[str, Any] = json.load(answer["Body"])
         return content

@@ -14,6 +14,7 @@ from typing import Final
 from functions.domain.window import Window
 from tools.application import Application, Progress, QueuedTask, RunFailedError, Summary
 from tools.command import leave
+from tools.command_line import command_line
 from tools.deployment import DeploymentError
 from tools.emulator.instance import EmulatorError
 from tools.filelock import LockedError
@@ -269,10 +270,10 @@ def next_commands(sample: Sample) -> dict[str, str]:
     """What one can do next, and what that shows: `sample` is the larger hour."""
     hour = hour_text(Window.starting(sample.window_start))
     return {
-        "dispatchctl status": "what ran, and what lies on the queues",
-        f"dispatchctl show {hour}": "a run, page by page",
-        f"dispatchctl report {hour}": "the same as a page for a browser",
-        "dispatchctl why B00042": "what became of one booking",
+        command_line("status"): "what ran, and what lies on the queues",
+        command_line(f"show {hour}"): "a run, page by page",
+        command_line(f"report {hour}"): "the same as a page for a browser",
+        command_line("why B00042"): "what became of one booking",
         "make run": "again: nothing is dispatched twice",
         "make stop": "end the embedded AWS; what it holds is gone",
     }

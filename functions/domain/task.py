@@ -29,6 +29,11 @@ class Extent:
     length: int
     sha256: str
 
+    @property
+    def byte_range(self) -> str:
+        """The bytes as an HTTP `Range` names them: by the first and the last."""
+        return f"bytes={self.start}-{self.start + self.length - 1}"
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

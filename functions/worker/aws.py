@@ -26,6 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.domain.booking import RecordVersion, Route
 from functions.domain.cursor import TIME_ATTRIBUTE
 from functions.domain.errors import ConfigurationError, DispatcherError, TransientError
+from functions.domain.task import Extent
 from functions.domain.values import Item
 from functions.worker.contract import UnworkableTask
 from functions.worker.ports import Answer, Message, Standing
@@ -67,11 +68,11 @@ class S3TaskObjects:
     client: Any
     bucket: str
 
-    def read(self, key: str, span: range | None = None) -> bytes:
+    def read(self, key: str, extent: Extent | None = None) -> bytes:
         """See `TaskObjects.read`."""
         place = {"Bucket": self.bucket, "Key": key}
-        if span is not None:
-            place["Range"] = f"bytes={span.start}-{span.stop - 1}"
+        if extent is not None:
+            place["Range"] = extent.byte_range
         with _translated("GetObject"):
             try:
                 content: bytes = self.client.get_object(**place)["Body"].read()

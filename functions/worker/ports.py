@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from functions.domain.booking import RecordVersion
+from functions.domain.task import Extent
 from functions.domain.values import Item
 from functions.worker.task import Order, Schema
 
@@ -36,11 +37,11 @@ class Standing(NamedTuple):
 class TaskObjects(Protocol):
     """The tasks' objects."""
 
-    def read(self, key: str, span: range | None = None) -> bytes:
-        """An object's content, or those bytes of it that lie in the span: fewer than it has, where the object ends.
+    def read(self, key: str, extent: Extent | None = None) -> bytes:
+        """An object's content, or the bytes of its extent: fewer than that has, where the object ends.
 
         Raises:
-            UnworkableTask: there is no such object, or it ends before the span begins.
+            UnworkableTask: there is no such object, or it ends before the extent begins.
             TransientError: it could not be read now.
         """
 

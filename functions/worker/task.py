@@ -12,7 +12,7 @@ from typing import Any, Final
 from functions.domain.booking import BadRecord, Group, RecordVersion, Route, is_waiting, read_booking
 from functions.domain.cursor import DATE_ATTRIBUTE, TIME_ATTRIBUTE
 from functions.domain.pack import pack_digest
-from functions.domain.task import JOB_NAMES, Task, task_id
+from functions.domain.task import JOB_NAMES, Extent, Task, task_id
 from functions.domain.values import AttributeValue, Item, object_text, value_text
 from functions.domain.versions import version_text
 from functions.domain.window import Window
@@ -91,12 +91,12 @@ class ReceivedTask:
         return _group_of(self.header)
 
     @property
-    def span(self) -> range | None:
+    def extent(self) -> Extent | None:
         """Which bytes of the object at the header's key are its body; None where all of them are."""
-        if not isinstance(self.header, PackedHeader):
+        header = self.header
+        if not isinstance(header, PackedHeader):
             return None
-        named = self.header.Range
-        return range(named.Start, named.Start + named.Length)
+        return Extent(header.Key, header.Range.Start, header.Range.Length, header.Sha256)
 
 
 def read_message(body: str, bucket: str) -> ReceivedTask:
@@ -113,7 +113,7 @@ def read_message(body: str, bucket: str) -> ReceivedTask:
 
 
 def read_orders(task: ReceivedTask, content: bytes, schema: Schema) -> list[Order]:
-    """The orders of a task's object, in its order; `content` is that of its span, where it lies in a pack.
+    """The orders of a task's object, in its order; `content` is that of its extent, where it lies in a pack.
 
     Raises:
         UnworkableTask: the object is no object of the contract, or not that of the message.
@@ -165,7 +165,7 @@ def _check_identity(task: ReceivedTask, key: str, orders: Sequence[Order]) -> No
         raise UnworkableTask("Data.WindowEnd: not an hour after WindowStart")
     if key != Task(task.task_id, task.route, task.group, window, versions).object_key:
         raise UnworkableTask("object.Key: not that of the task")
-    if task.span is not None and pack_digest(window, task.header.Key) is None:
+    if task.extent is not None and pack_digest(window, task.header.Key) is None:
         raise UnworkableTask("Data.Key: no pack of the window")
 
 

@@ -88,7 +88,7 @@ def work_task(body: str, desk: Desk, ends_at: datetime) -> Mapping[str, int]:
     if desk.log.is_finished(task.task_id):
         return {REPEATED: 1}
     counts: Counter[str] = Counter()
-    for order in read_orders(task, desk.objects.read(task.header.Key, task.span), desk.schema):
+    for order in read_orders(task, desk.objects.read(task.header.Key, task.extent), desk.schema):
         if desk.clock() + MARGIN >= ends_at:
             raise OutOfTime("the invocation's time ends")
         counts[settle(order, desk)] += 1

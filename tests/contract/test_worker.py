@@ -16,7 +16,7 @@ from functions.domain.booking import BadRecord, Booking, RecordVersion, read_boo
 from functions.domain.cursor import DATE_ATTRIBUTE
 from functions.domain.errors import ConfigurationError, TransientError
 from functions.domain.pack import Layout
-from functions.domain.task import compose, message_body, object_body
+from functions.domain.task import Extent, compose, message_body, object_body
 from functions.domain.values import Item
 from functions.worker import aws as worker_aws
 from functions.worker.aws import DynamoBookings, S3TaskObjects, SandboxGrants
@@ -207,9 +207,9 @@ def test_worker_and_reader_take_a_task_of_either_layout(
     for task, one in zip(replace(task_data, layout=layout).upload(new, at_any_time), new, strict=True):
         body = message_body(task, bucket)
         received = read_message(body, bucket)
-        content = objects.read(received.header.Key, received.span)
+        content = objects.read(received.header.Key, received.extent)
 
-        assert (received.span is not None) is (layout is Layout.PACKED)
+        assert (received.extent is not None) is (layout is Layout.PACKED)
         assert content == object_body(one, bucket)
         assert [order.version for order in read_orders(received, content, Schema())] == list(one.task.versions)
         assert READER(body, aws("s3")) == json.loads(content)
@@ -238,10 +238,13 @@ def test_a_range_behind_the_end_makes_a_task_unworkable_and_one_over_it_gives_wh
 ) -> None:
     aws("s3").put_object(Bucket=sandbox.objects.bucket, Key="tasks/x", Body=b"0123456789")
 
-    assert sandbox.objects.read("tasks/x", range(2, 5)) == b"234"
-    assert sandbox.objects.read("tasks/x", range(8, 20)) == b"89"
+    def read(start: int, length: int) -> bytes:
+        return sandbox.objects.read("tasks/x", Extent("tasks/x", start, length, "0" * 64))
+
+    assert read(2, 3) == b"234"
+    assert read(8, 12) == b"89"
     with pytest.raises(UnworkableTask, match=r"^its object ends before its range: InvalidRange "):
-        sandbox.objects.read("tasks/x", range(10, 20))
+        read(10, 10)
 
 
 def test_those_who_meet_at_a_stock_are_tried_again(

@@ -21,6 +21,7 @@ from functions.adapters.task_data import S3TaskData
 from functions.domain.pack import Layout
 from functions.domain.plan import Plan
 from functions.domain.run import Counts
+from functions.domain.task import Extent
 from functions.domain.window import Window
 from functions.usecases.ports import PlansOf
 from tests.deployed.wire import Call, Fault, React, Wire
@@ -87,9 +88,9 @@ class Task:
     @property
     def content(self) -> bytes:
         """The object as it was written, or its bytes in a pack."""
-        named = self.data.get("Range")
-        span = range(named["Start"], named["Start"] + named["Length"]) if named else None
-        return self.application.content(self.data["Key"], span)
+        key, named = self.data["Key"], self.data.get("Range")
+        extent = Extent(key, named["Start"], named["Length"], self.data["Sha256"]) if named else None
+        return self.application.content(key, extent)
 
     @property
     def object(self) -> dict[str, Any]:
@@ -248,11 +249,11 @@ class Application:
         found = pages.paginate(Bucket=self.outputs["TaskDataBucketName"], Prefix=prefix)
         return [content["Key"] for page in found for content in page.get("Contents", ())]
 
-    def content(self, key: str, span: range | None = None) -> bytes:
+    def content(self, key: str, extent: Extent | None = None) -> bytes:
         """An object of the bucket, or some bytes of it."""
         place = {"Bucket": self.outputs["TaskDataBucketName"], "Key": key}
-        if span is not None:
-            place["Range"] = f"bytes={span.start}-{span.stop - 1}"
+        if extent is not None:
+            place["Range"] = extent.byte_range
         answer = self.client("s3").get_object(**place)
         content: bytes = answer["Body"].read()
         return content

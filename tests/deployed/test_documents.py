@@ -27,8 +27,9 @@ from tests.deployed.application import Application, Day, forbid_uploads_of
 from tests.deployed.conftest import Make
 from tests.deployed.test_dispatchctl_runs import held_back
 from tests.deployed.wire import wait_until
+from tools.command_line import NAME
 from tools.demo import next_commands
-from tools.dispatchctl.shell import NAME, ExitCode, app
+from tools.dispatchctl.shell import ExitCode, app
 from tools.emulator.access import session
 from tools.runs.redos import answer
 from tools.samples import generated_hour

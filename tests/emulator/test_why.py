@@ -190,7 +190,7 @@ def test_of_a_task_in_a_pack_the_pack_and_its_bytes_are_told(site: Site) -> None
     extent = placed[1].extent
     assert extent is not None
 
-    place = f"s3://{site.bucket}/{extent.key}, bytes {extent.start} to {extent.start + extent.length - 1}"
+    place = f"s3://{site.bucket}/{extent.key}, bytes={extent.start}-{extent.start + extent.length - 1}"
     assert f"Object   {place}" in site.say("R5").splitlines()
 
 

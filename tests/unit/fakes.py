@@ -33,7 +33,7 @@ from functions.domain.plan import Plan
 from functions.domain.reconcile import DatedPlan
 from functions.domain.run import Counts, LeaseOwner, Others, Path, Progress, Run
 from functions.domain.staging import BUCKETS, StagedObject, bucket_of
-from functions.domain.task import NewTask, Task, message_body, object_body, rounds
+from functions.domain.task import Extent, NewTask, Task, message_body, object_body, rounds
 from functions.domain.values import Item
 from functions.domain.window import Window
 from functions.usecases.dispatch_page import dispatch_page
@@ -512,10 +512,10 @@ class FakeTaskData:
         alone = {key: content for key, content in self.objects.items() if not key.endswith(".jsonl")}
         return alone | {json.loads(line)["Key"]: line for pack in packs for line in pack.splitlines()}
 
-    def body(self, key: str, span: range | None) -> bytes:
+    def body(self, key: str, extent: Extent | None) -> bytes:
         """An object, or some bytes of it."""
         content = self.objects[key]
-        return content if span is None else content[span.start : span.stop]
+        return content if extent is None else content[extent.start : extent.start + extent.length]
 
     def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:
         """See `TaskData.set_aside`."""
@@ -703,9 +703,9 @@ class World:
 
     def body(self, message: Message) -> bytes:
         """The body that a message points to."""
-        named = message.data.get("Range")
-        span = range(named["Start"], named["Start"] + named["Length"]) if named else None
-        return self.task_data.body(message.data["Key"], span)
+        key, named = message.data["Key"], message.data.get("Range")
+        extent = Extent(key, named["Start"], named["Length"], message.data["Sha256"]) if named else None
+        return self.task_data.body(key, extent)
 
     def record_ids(self) -> list[list[str]]:
         """The record ids of every task, in the order of arrival, as a consumer sees them that drops a repeated id."""
@@ -938,12 +938,12 @@ class FakeSandbox:
         """The world's time."""
         return datetime.fromtimestamp(self.world.clock(), UTC)
 
-    def read(self, key: str, span: range | None = None) -> bytes:
+    def read(self, key: str, extent: Extent | None = None) -> bytes:
         """See `TaskObjects.read`."""
         with self.world.faults.call("read object"):
             if key not in self.world.task_data.objects:
                 raise UnworkableTask("its object is missing")
-            return self.world.task_data.body(key, span)
+            return self.world.task_data.body(key, extent)
 
     def newest(self, key: Item) -> Item | None:
         """See `Bookings.newest`."""

@@ -55,7 +55,8 @@ def test_a_pack_s_lines_are_the_bodies_and_each_task_knows_its_own() -> None:
         extent = task.extent
         assert extent is not None
         body = content[extent.start : extent.start + extent.length]
-        assert body == object_body(one, BUCKET)
+        first, last = map(int, extent.byte_range.removeprefix("bytes=").split("-"))
+        assert body == content[first : last + 1] == object_body(one, BUCKET)
         assert (extent.key, extent.sha256) == (pack.key, hashlib.sha256(body).hexdigest())
         assert replace(task, extent=None) == one.task
 

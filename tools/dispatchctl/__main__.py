@@ -6,6 +6,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.domain.errors import DispatcherError, InvalidInput
 from tools.application import NotDeployedError, RunFailedError
+from tools.command_line import NAME
 from tools.deployment import DeploymentError
 from tools.dispatchctl import approve as _approve  # noqa: F401 -- its import adds its commands
 from tools.dispatchctl import compare as _compare  # noqa: F401 -- its import adds its commands
@@ -30,7 +31,7 @@ from tools.runs.records import UnknownRunError
 def main() -> None:
     """Run the command line; an error that its user can act on is one message, any other one a traceback."""
     try:
-        app(prog_name="dispatchctl")
+        app(prog_name=NAME)
     except CommandError as error:
         _leave(error, error.code)
     except (NotDeployedError, UnknownRunError) as error:
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 def _leave(error: Exception, code: ExitCode) -> None:
-    print(f"dispatchctl: {error}", file=sys.stderr)
+    print(f"{NAME}: {error}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -13,6 +13,7 @@ from functions.domain.flags import MAX_PAGE_SIZE
 from functions.domain.lane import MAX_SLICES
 from functions.domain.window import Window
 from tools.application import Application
+from tools.command_line import aws_line
 from tools.dispatchctl.machines import plain_table, started, waited
 from tools.dispatchctl.outcome import Next, facts_grid, hours_text, where
 from tools.dispatchctl.reconcile import moment_of, sample_text
@@ -136,12 +137,12 @@ def next_commands(application: Application, done: Compared) -> Iterator[Next]:
         return
     parameter = application.deployment.outputs["PaginationEnabledParameter"]
     # The embedded AWS is named: without it the command would go to whatever account the shell speaks to.
-    local = f" --endpoint-url {application.deployment.endpoint}" if application.account is None else ""
+    local = f"--endpoint-url {application.deployment.endpoint} " if application.account is None else ""
     yield Next(
-        command=f"aws{local} ssm put-parameter --overwrite --name {parameter} --value true",
+        command=aws_line(f"{local}ssm put-parameter --overwrite --name {parameter} --value true"),
         why="turn paging on, from the next run",
     )
-    yield Next(command="dispatchctl reconcile", why="after each of the first hours")
+    yield Next.of("reconcile", "after each of the first hours")
 
 
 def gate_table(checks: Sequence[Mapping[str, Any]]) -> RenderableType:

@@ -16,6 +16,7 @@ from functions.domain.errors import InvalidInput
 from functions.domain.flags import MAX_PAGE_SIZE
 from functions.domain.pack import Layout
 from functions.domain.run import Path
+from tools.command_line import command_line
 from tools.cost.bill import (
     FULL_BOOKINGS,
     FULL_RECORD_BYTES,
@@ -35,7 +36,7 @@ from tools.cost.prices import LISTED, Prices, read_prices
 from tools.dispatchctl.outcome import record_json, sentence
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, show, target_of
 from tools.dispatchctl.units import NONE
-from tools.runs.records import RunRecord, find_run
+from tools.runs.records import RunRecord, find_run, layout_of
 
 PATHS: Final = (Path.FULL, Path.PAGED, Path.GROUPED)
 _LAYOUTS: Final = {Layout.OBJECT: "an object for each task", Layout.PACKED: "one object for each page"}
@@ -89,8 +90,12 @@ def cost(  # noqa: PLR0913 -- a command's options are its arguments
     hours_per_month: Annotated[float, typer.Option(min=1, max=MOST_HOURS, help="Such hours in a month.")] = 730,
     task_days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="So long task objects are kept.")] = 365,
     layout: Annotated[
-        Layout, typer.Option(help="How task data is laid out: the deployment's setting taskDataLayout.")
-    ] = Layout.OBJECT,
+        Layout | None,
+        typer.Option(
+            show_default=f"a RUN's own, else {Layout.OBJECT}",
+            help="How task data is laid out: the deployment's setting taskDataLayout.",
+        ),
+    ] = None,
     prices: Annotated[
         FilePath, typer.Option(show_default="tools/cost/prices.json", help="Another price list, of the same form.")
     ] = LISTED,
@@ -112,7 +117,7 @@ def cost(  # noqa: PLR0913 -- a command's options are its arguments
                 spread=spread,
                 page_size=page_size,
                 record_bytes=record_bytes,
-                layout=layout,
+                layout=layout or Layout.OBJECT,
             )
             for each in bookings or ()
         ]
@@ -121,7 +126,7 @@ def cost(  # noqa: PLR0913 -- a command's options are its arguments
         application = application_of(context)
         record = find_run(application, run)
         listed = read_prices(application.deployment.region, prices)
-        costs = of_run(record, record_bytes, listed, terms, layout)
+        costs = of_run(record, record_bytes, listed, terms, layout or layout_of(application, record))
     show(to_json(costs), lambda: view(costs), as_json=as_json)
 
 
@@ -146,7 +151,7 @@ def of_forecasts(forecasts: Sequence[Forecast], prices: Prices, terms: Terms) ->
         most = bill_of(apart.hour(Path.PAGED), prices, terms).total
         notes.append(
             f"Paged costs {_dollars(most.hour)} an hour if no two bookings of a group share a page"
-            f" (--spread {last.group_size:g}); `dispatchctl compare` shows where they lie."
+            f" (--spread {last.group_size:g}); `{command_line('compare HOUR')}` shows where they lie."
         )
     return Costs(
         prices=prices,
@@ -157,7 +162,7 @@ def of_forecasts(forecasts: Sequence[Forecast], prices: Prices, terms: Terms) ->
     )
 
 
-def of_run(record: RunRecord, record_bytes: int, prices: Prices, terms: Terms, layout: Layout = Layout.OBJECT) -> Costs:
+def of_run(record: RunRecord, record_bytes: int, prices: Prices, terms: Terms, layout: Layout) -> Costs:
     """The costs of a run, by its counts.
 
     Raises:

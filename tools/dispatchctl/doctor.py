@@ -15,6 +15,7 @@ from rich.text import Text
 from functions.domain.cursor import DATE_ATTRIBUTE
 from functions.domain.lane import MAX_SHARDS
 from tools.application import Application, NotDeployedError
+from tools.command_line import command_line
 from tools.deployment import STACK, Deployment
 from tools.deployment import STAGE as EMBEDDED
 from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, Target, app, show, target_of
@@ -140,7 +141,8 @@ def _deployed(target: Target) -> Examination:
     try:
         site = Site.of(target.application())
     except NotDeployedError as error:
-        hint = "before a deployment, `dispatchctl doctor --table NAME ...` looks at an account and a table"
+        before = command_line("doctor --table NAME ...")
+        hint = f"before a deployment, `{before}` looks at an account and a table"
         raise CommandError(f"{error}; {hint}", ExitCode.NOT_FOUND) from None
     except (BotoCoreError, ClientError):
         site = Site.of(_before(target))

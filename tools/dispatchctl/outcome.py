@@ -13,7 +13,7 @@ from functions.domain.failure import UNREADABLE
 from functions.domain.run import Counts
 from functions.domain.window import Window, utc_text
 from tools.application import Application
-from tools.dispatchctl.shell import command_line
+from tools.command_line import command_line
 from tools.dispatchctl.units import NONE, count_text, moment_text, seconds_text, some
 from tools.runs.records import ALREADY_RUNNING, STOPPED, RunRecord
 
@@ -23,7 +23,7 @@ _CONSOLES: Final = {"aws": "aws.amazon.com", "aws-cn": "amazonaws.cn", "aws-us-g
 ADVICE: Final = {
     "InvalidInput": "The input was refused, nothing was read: mend the field that the message names.",
     "IndexNotReady": "The bookings' index is still being built. Go on when it is active.",
-    "ConfigurationError": "A name or a right of the stack is wrong. Its owner mends it; `dispatchctl doctor` finds it.",
+    "ConfigurationError": "A name or a right of the stack is wrong. Its owner mends it; `doctor` finds it.",
     "TooManyBadRecords": (
         "The owner of the bookings mends those that were set aside, and the hour is run anew: a resume reads no page"
         " again. Or the limit is raised, and the run resumed."
@@ -47,6 +47,11 @@ class Next:
 
     command: str
     why: str
+
+    @classmethod
+    def of(cls, command: str, why: str) -> "Next":
+        """A command of this command line, for the same application."""
+        return cls(command=command_line(command), why=why)
 
 
 def hours_text(window: Window | None) -> str:
@@ -131,45 +136,41 @@ def next_commands(record: RunRecord, *, is_stopped: bool = True) -> list[Next]:
     """What to do now, most useful first; nothing where all is done. `is_stopped` is whether the kill switch is on."""
     if record.is_running:
         return [
-            Next(command=command_line(f"show {record.name} --follow"), why="watch it until it ends"),
-            Next(command=command_line(f"stop --execution {record.name}"), why="end it"),
+            Next.of(f"show {record.name} --follow", "watch it until it ends"),
+            Next.of(f"stop --execution {record.name}", "end it"),
         ]
     if record.gone_on_by is not None:
-        return [
-            Next(command=command_line(f"show {record.gone_on_by}"), why="see the execution that has gone on with it")
-        ]
+        return [Next.of(f"show {record.gone_on_by}", "see the execution that has gone on with it")]
     return _behind_a_good_end(record, is_stopped=is_stopped) if record.ended_well else _behind_a_failure(record)
 
 
 def _behind_a_failure(record: RunRecord) -> list[Next]:
     if record.hour is None or record.outcome == "InvalidInput":
-        return [Next(command=command_line("run --help"), why="what an input may say")]
+        return [Next.of("run --help", "what an input may say")]
     if record.outcome == "LeaseLost":
-        return [Next(command=command_line(f"status --hour {record.hour}"), why="find the one that has taken over")]
+        return [Next.of(f"status --hour {record.hour}", "find the one that has taken over")]
     if record.dry_run:
-        return [Next(command=command_line(f"run --hour {record.hour} --dry-run"), why="try again, when that is mended")]
+        return [Next.of(f"run --hour {record.hour} --dry-run", "try again, when that is mended")]
     if record.outcome == "TooManyBadRecords":
         anew = "once the bookings are mended: a new run, which skips what was dispatched"
         return [
-            Next(command=command_line(f"run --hour {record.hour}"), why=anew),
-            Next(command=command_line(f"resume {record.hour}"), why="once the limit was raised: go on where it ended"),
+            Next.of(f"run --hour {record.hour}", anew),
+            Next.of(f"resume {record.hour}", "once the limit was raised: go on where it ended"),
         ]
     return [_resume(record)]
 
 
 def _behind_a_good_end(record: RunRecord, *, is_stopped: bool) -> list[Next]:
     if record.outcome == ALREADY_RUNNING:
-        return [
-            Next(command=command_line(f"show {record.detail.get('RunId')} --follow"), why="watch the one that works")
-        ]
+        return [Next.of(f"show {record.detail.get('RunId')} --follow", "watch the one that works")]
     if record.outcome == STOPPED:
-        clear = [Next(command=command_line("stop --clear"), why="let runs go on")] if is_stopped else []
+        clear = [Next.of("stop --clear", "let runs go on")] if is_stopped else []
         return [*clear, _resume(record)]
     return []
 
 
 def _resume(record: RunRecord) -> Next:
-    return Next(command=command_line(f"resume {record.hour}"), why="go on where it ended; nothing is dispatched twice")
+    return Next.of(f"resume {record.hour}", "go on where it ended; nothing is dispatched twice")
 
 
 def failure_view(application: Application, record: RunRecord) -> str:

@@ -18,7 +18,7 @@ from functions.domain.window import Window
 from tools.application import Application
 from tools.dispatchctl.machines import plain_table, started, waited
 from tools.dispatchctl.outcome import Next, facts_grid, hours_text, where
-from tools.dispatchctl.run import First, Last, chosen_hours
+from tools.dispatchctl.run import First, Last, Yes, chosen_hours
 from tools.dispatchctl.shell import AsJson, ExitCode, app, application_of, show
 from tools.dispatchctl.units import count_text, seconds_text, some
 from tools.runs.machines import Machine
@@ -76,6 +76,7 @@ def reconcile(  # noqa: PLR0913 -- a command's options are its arguments
         bool,
         typer.Option("--audit-table", help="Look for bookings that no index shows as well: reads the whole table."),
     ] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare an hour's bookings with what was dispatched of them. Nothing is changed.
@@ -83,7 +84,7 @@ def reconcile(  # noqa: PLR0913 -- a command's options are its arguments
     Exit code 4: there are differences.
     """
     application = application_of(context)
-    windows = list(chosen_hours(hour, first, last, datetime.now(UTC), named="HOUR"))
+    windows = chosen_hours(hour, first, last, datetime.now(UTC), yes=yes, named="HOUR")
     given = {"AuditTable": True} if audit_table else {}
     several, done = len(windows) > 1, []
     if several and not as_json:
@@ -130,16 +131,13 @@ def next_commands(done: Reconciled) -> Iterator[Next]:
     """What mends the differences of an hour."""
     hour, found = hour_text(done.window), done.found
     if Difference.MISSING_HOUR in found:
-        yield Next(command=f"dispatchctl run --hour {hour}", why="no run has worked on it yet")
+        yield Next.of(f"run --hour {hour}", "no run has worked on it yet")
     elif Difference.MISSING_IN_LEDGER in found:
-        yield Next(
-            command=f"dispatchctl redo {hour} --by NAME --reason TEXT",
-            why="dispatch what is missing, once a second person approves",
-        )
+        yield Next.of(f"redo {hour} --by NAME --reason TEXT", "dispatch what is missing, once a second person approves")
     if Difference.IN_DOUBT in found:
-        yield Next(command=f"dispatchctl resume {hour}", why="send what is in doubt; nothing is sent twice")
+        yield Next.of(f"resume {hour}", "send what is in doubt; nothing is sent twice")
     if found:
-        yield Next(command="dispatchctl why RECORD", why="all that is known of one of the samples")
+        yield Next.of("why RECORD", "all that is known of one of the samples")
 
 
 def view(application: Application, done: Reconciled) -> RenderableType:

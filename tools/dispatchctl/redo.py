@@ -12,10 +12,11 @@ from functions.domain.window import Window, utc_text
 from functions.usecases.plan_redo import RedoInput
 from functions.usecases.window_input import check_closed, validated
 from tools.application import Application
+from tools.command_line import NAME
 from tools.deployment import STAGE as EMBEDDED
 from tools.dispatchctl.machines import waited
 from tools.dispatchctl.outcome import Next, facts_grid, hours_text, where
-from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, screen, show, target_of
+from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, Target, app, application_of, screen, show, target_of
 from tools.dispatchctl.units import count_text, seconds_text, some
 from tools.runs.machines import Ended, Machine, start
 from tools.runs.records import hour_of
@@ -70,7 +71,7 @@ def redo(  # noqa: PLR0913 -- a command's options are its arguments
         ended = waited(application, execution, title, lambda: _raise_question(application, execution))
     except _Asked as asked:
         question = asked.question
-        step = _approving(target_of(context).stage, execution)
+        step = _approving(target_of(context), execution)
         (Console(stderr=True) if as_json else screen()).print(question_view(asked.question, [step]))
         if wait:
             ended = waited(application, execution, title)
@@ -116,11 +117,12 @@ def _hour(text: str) -> Window | None:
         raise
 
 
-def _approving(stage: str, execution: str) -> Next:
-    """How a second person approves it."""
-    option = "" if stage == EMBEDDED else f" --stage {stage}"
+def _approving(target: Target, execution: str) -> Next:
+    """How a second person approves it, whose environment and profile may be other ones."""
+    named = {} if target.stage == EMBEDDED else {"stage": target.stage, "region": target.region}
+    options = "".join(f" --{name} {value}" for name, value in named.items() if value)
     return Next(
-        command=f"dispatchctl{option} approve {execution.rpartition(':')[2]} --by NAME",
+        command=f"{NAME}{options} approve {execution.rpartition(':')[2]} --by NAME",
         why="by somebody else, within a day; --reject refuses it",
     )
 
@@ -154,15 +156,13 @@ def outcome_view(application: Application, ended: Ended) -> RenderableType:
     outcome = output["Outcome"]
     if outcome == "AlreadyRunning":
         says = f"Nothing was done for {hour}: run {output['RunId']} works on it."
-        step = Next(command=f"dispatchctl show {output['RunId']} --follow", why="watch that; then redo again")
+        step = Next.of(f"show {output['RunId']} --follow", "watch that; then redo again")
     elif outcome == "Stopped":
         says = f"The redo of {hour} was stopped by the kill switch: {count_text(output['Dispatched'])} were dispatched."
-        step = Next(command="dispatchctl stop --clear", why="let runs go on; then redo the same report again")
+        step = Next.of("stop --clear", "let runs go on; then redo the same report again")
     else:
         says = f"The redo of {hour} dispatched {count_text(output['Dispatched'])} of {missing} in {tasks}."
-        step = Next(
-            command=f"dispatchctl reconcile {output['WindowStart'][:13]}", why="see that nothing is missing any more"
-        )
+        step = Next.of(f"reconcile {output['WindowStart'][:13]}", "see that nothing is missing any more")
     facts = {
         "Outcome": outcome,
         "Missing": (

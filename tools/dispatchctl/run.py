@@ -18,8 +18,9 @@ from functions.domain.window import HOUR, Window
 from functions.usecases.plan_run import RunInput
 from functions.usecases.window_input import validated
 from tools.application import Application
+from tools.command_line import command_line
 from tools.dispatchctl.outcome import failure_view, hours_text, next_commands, record_json, run_view
-from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, command_line, show
+from tools.dispatchctl.shell import AsJson, CommandError, ExitCode, app, application_of, show
 from tools.dispatchctl.units import count_text, seconds_text
 from tools.runs.overview import is_real
 from tools.runs.records import (
@@ -40,7 +41,7 @@ from tools.runs.records import LOOKED_AT as EXECUTIONS_LOOKED_AT
 LINE: Final = "{:<13} {:<18} {:>6} {:>10} {:>10} {:>10} {:>6} {:>9} {:>10}"
 """A run of a range: 100 columns."""
 MOST_HOURS: Final = 200
-"""More than a week of hours is run only where that is said to be meant."""
+"""More than a week of hours is taken only where that is said to be meant."""
 NOT_ENDED: Final = "Note: this hour has not ended: what is booked for it later is dispatched by a later run."
 
 
@@ -67,6 +68,8 @@ Last = Annotated[
     str | None, typer.Option("--to", metavar="HOUR", help="The last of them; the hour before now, if not given.")
 ]
 
+Yes = Annotated[bool, typer.Option("--yes", help=f"Also of more than {MOST_HOURS} hours.")]
+
 
 @app.command()
 def run(  # noqa: PLR0913 -- a command's options are its arguments
@@ -79,14 +82,13 @@ def run(  # noqa: PLR0913 -- a command's options are its arguments
     page_size: Annotated[int | None, typer.Option(min=1, max=10_000, help="Bookings on a page at most.")] = None,
     slices: Annotated[int | None, typer.Option(min=1, max=120, help="Parts of the hour, read side by side.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and count; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Also of more than {MOST_HOURS} hours.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Dispatch an hour, or several; the hour before now if none is named. Follows each to its end."""
     application = application_of(context)
     now = datetime.now(UTC)
-    windows = list(chosen_hours(hour, first, last, now))
-    check_many(len(windows), yes=yes)
+    windows = chosen_hours(hour, first, last, now, yes=yes)
     if any(window.end > now for window in windows):
         print(NOT_ENDED, file=sys.stderr)
     given = {
@@ -130,15 +132,15 @@ def resume(
     _leave_with(application, [record], left=[])
 
 
-def chosen_hours(
-    hour: str | None, first: str | None, last: str | None, now: datetime, named: str = "--hour"
-) -> Iterator[Window]:
+def chosen_hours(  # noqa: PLR0913 -- what a command line says of hours
+    hour: str | None, first: str | None, last: str | None, now: datetime, *, yes: bool = False, named: str = "--hour"
+) -> list[Window]:
     """The hours that the options name, oldest first; the hour before now where they name none.
 
-    `named` is what the one hour is called on the command line.
+    `named` is what the one hour is called on the command line; `yes` says that many hours are meant.
 
     Raises:
-        CommandError: they contradict each other.
+        CommandError: they contradict each other, or are more than anybody means without saying so.
         InvalidInput: one of them is no hour.
     """
     if hour and (first or last):
@@ -146,22 +148,14 @@ def chosen_hours(
     if last and not first:
         raise CommandError("--to: given without --from", ExitCode.USAGE)
     if not first:
-        yield hour_of(hour, named) if hour else last_closed_hour(now)
-        return
+        return [hour_of(hour, named) if hour else last_closed_hour(now)]
     window, end = hour_of(first, "--from"), hour_of(last, "--to") if last else last_closed_hour(now)
     if window > end:
         raise CommandError(f"--from: {hour_text(window)} lies behind {hour_text(end)}", ExitCode.USAGE)
-    yield from (Window(window.start + HOUR * place) for place in range((end.start - window.start) // HOUR + 1))
-
-
-def check_many(hours: int, *, yes: bool) -> None:
-    """Refuse more hours than anybody means without saying so.
-
-    Raises:
-        CommandError: they are.
-    """
+    hours = (end.start - window.start) // HOUR + 1
     if hours > MOST_HOURS and not yes:
-        raise CommandError(f"--from: {hours:,} hours are more than {MOST_HOURS}; --yes runs them all", ExitCode.USAGE)
+        raise CommandError(f"--from: {hours:,} hours are more than {MOST_HOURS}; --yes takes them all", ExitCode.USAGE)
+    return [Window(window.start + HOUR * place) for place in range(hours)]
 
 
 def check_ran(application: Application, window: Window) -> None:

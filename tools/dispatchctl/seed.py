@@ -10,9 +10,10 @@ from rich.progress import track
 
 from functions.domain.booking import is_waiting
 from tools.application import Application
+from tools.command_line import command_line
 from tools.deployment import STACK
 from tools.dispatchctl.outcome import hours_text
-from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of, command_line, target_of
+from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of, target_of
 from tools.dispatchctl.units import some
 from tools.runs.records import hour_of, hour_text, last_closed_hour
 from tools.samples import Item, any_hour

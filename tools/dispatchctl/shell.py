@@ -6,7 +6,6 @@ application from `application_of`, and prints what it found through `show`, as a
 
 import json
 import re
-import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, RenderableType
 
 from tools.application import Application
+from tools.command_line import NAME, note_typed
 from tools.deployment import STAGE as EMBEDDED
 
 PICTURE_WIDTH: Final = 126
@@ -77,9 +77,6 @@ RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="`last`, an hour, a run's id, or an execution (its first 8 letters do).")
 ]
 
-NAME: Final = "dispatchctl"
-_typed: Final[list[str]] = []
-"""The options before the command, as they were typed; those of the environment hold for the next command too."""
 _recording: Final[list[Console]] = []
 """What a picture is taken of, where one was asked for."""
 
@@ -113,13 +110,8 @@ def options(
         title = f"{NAME} {context.invoked_subcommand}"
         context.call_on_close(lambda: recording.save_svg(str(picture), title=title, code_format=_SVG))
     given = {"stage": stage, "profile": profile, "region": region}
-    typed = [name for name in given if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
-    _typed[:] = [word for name in typed for word in (f"--{name}", str(given[name]))]
-
-
-def command_line(command: str) -> str:
-    """A command as it is to be typed next, e.g. `dispatchctl --stage Sandbox status`: for the same application."""
-    return shlex.join([NAME, *_typed]) + f" {command}"
+    typed = (name for name in given if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE")
+    note_typed({name: str(given[name]) for name in typed})
 
 
 def target_of(context: typer.Context) -> Target:

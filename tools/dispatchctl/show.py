@@ -23,8 +23,8 @@ from tools.dispatchctl.run import watch
 from tools.dispatchctl.shell import AsJson, RunName, app, application_of, screen
 from tools.dispatchctl.units import count_text, moment_text, seconds_text
 from tools.runs.history import Fault
-from tools.runs.overview import flags
-from tools.runs.records import STOPPED, PageRecord, RunRecord, faults_of, find_run, pages_of
+from tools.runs.overview import still_stopped
+from tools.runs.records import PageRecord, RunRecord, faults_of, find_run, pages_of
 
 ENDS: Final = 20
 """So many of the first and of the last pages are shown."""
@@ -66,8 +66,7 @@ def show(
             print(text)
         return
     console = screen()
-    is_stopped = record.outcome == STOPPED and flags(application).stopped
-    console.print(run_view(application, record, now, is_stopped=is_stopped))
+    console.print(run_view(application, record, now, is_stopped=still_stopped(application, record)))
     digest = Digest.of(pages_of(application, record), every=every)
     console.print(pages_view(record, digest))
     faults = list(faults_of(application, record))

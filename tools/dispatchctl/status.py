@@ -1,6 +1,6 @@
 """One screen: what runs, what the last run did, and what waits for somebody."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from functions.domain.window import utc_text
+from tools.command_line import command_line
 from tools.dispatchctl.outcome import failure, hours_text, next_commands, place_text, record_json, sentence
 from tools.dispatchctl.redo import question_json
-from tools.dispatchctl.shell import AsJson, app, application_of, command_line, screen, show
+from tools.dispatchctl.shell import AsJson, app, application_of, screen, show
 from tools.dispatchctl.units import NONE, count_text, seconds_text, some
 from tools.runs.overview import Overview, QueueState, overview
 from tools.runs.records import STOPPED, RunRecord, hour_of
@@ -55,7 +56,7 @@ def overview_view(found: Overview, *, wide: bool) -> RenderableType:
     """The screen."""
     lines = Table.grid(padding=(0, 2))
     lines.add_column(style="bold", no_wrap=True)
-    lines.add_column()
+    lines.add_column(overflow="fold")
     for name, value in facts(found):
         lines.add_row(name, Text(value))
     if not found.runs:
@@ -120,18 +121,16 @@ def runs_table(records: Sequence[RunRecord], now: datetime, *, wide: bool) -> Ta
     """The runs, a row each."""
     names = short_names([record.name for record in records])
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    for title in _paired([("Hour", "Run"), ("Outcome", "Path")], wide=wide):
-        table.add_column(title, no_wrap=True)
-    for title in COUNTS:
-        table.add_column(title, justify="right", no_wrap=True)
-    for title in _paired([("Took", "Started")], wide=wide):
+    for title in _paired(["Hour", "Run", "Outcome", "Path"], wide=wide):
+        table.add_column(title, overflow="fold")
+    for title in _paired([*COUNTS, "Took", "Started"], wide=wide):
         table.add_column(title, justify="right", no_wrap=True)
     for record in records:
-        named = [(record.hour or NONE, names[record.name]), (outcome_text(record), record.path or NONE)]
-        timed = [(seconds_text(record.seconds(now)), started_text(record.started, now))]
+        named = [record.hour or NONE, names[record.name], outcome_text(record), record.path or NONE]
         totals = {} if record.totals is None else record.totals.to_state()
         counts = [count_text(totals.get(name)) for name in COUNTS.values()]
-        table.add_row(*map(Text, [*_paired(named, wide=wide), *counts, *_paired(timed, wide=wide)]))
+        timed = [seconds_text(record.seconds(now)), started_text(record.started, now)]
+        table.add_row(*map(Text, _paired([*named, *counts, *timed], wide=wide)))
     return table
 
 
@@ -181,6 +180,6 @@ def overview_json(found: Overview) -> dict[str, Any]:
     }
 
 
-def _paired(pairs: Iterable[tuple[str, str]], *, wide: bool) -> list[str]:
-    """Two cells each on a wide screen, else one of two lines."""
-    return [cell for pair in pairs for cell in (pair if wide else ["\n".join(pair)])]
+def _paired(cells: Sequence[str], *, wide: bool) -> Sequence[str]:
+    """The cells on a wide screen, else each two of them as one of two lines."""
+    return cells if wide else ["\n".join(pair) for pair in zip(cells[::2], cells[1::2], strict=True)]

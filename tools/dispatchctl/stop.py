@@ -5,8 +5,9 @@ from typing import Annotated, Final
 import typer
 
 from tools.application import Application
+from tools.command_line import NAME, command_line
 from tools.dispatchctl.outcome import hours_text
-from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of, command_line
+from tools.dispatchctl.shell import CommandError, ExitCode, app, application_of
 from tools.dispatchctl.units import some
 from tools.runs.records import find_run, running
 
@@ -14,8 +15,8 @@ ABORTING: Final = """\
 Ending one execution cuts it off wherever it is, also in the middle of a page:
   - what was sent stays sent, and the ledger knows it; nothing of a later page is begun
   - its hour is free again within seconds, when the application has noted the end
-  - `dispatchctl resume HOUR` goes on with the page that was cut off, and sends nothing twice
-To stop between two pages instead, and all runs, use `dispatchctl stop` without --execution."""
+  - `{resume}` goes on with the page that was cut off, and sends nothing twice
+To stop between two pages instead, and all runs, use `{stop}`."""
 
 
 @app.command()
@@ -65,10 +66,11 @@ def _abort(application: Application, name: str, *, asks: bool) -> None:
     record = find_run(application, name)
     if not record.is_running:
         raise CommandError(f"execution {record.name} has ended: {record.outcome}")
-    print(f"Execution {record.name}, of {hours_text(record.window)}\n{ABORTING}")
+    means = ABORTING.format(resume=command_line(f"resume {record.hour or 'HOUR'}"), stop=command_line("stop"))
+    print(f"Execution {record.name}, of {hours_text(record.window)}\n{means}")
     if asks and not typer.confirm("End it now?"):
         raise CommandError("nothing was done")
     application.stepfunctions.stop_execution(
-        executionArn=record.execution, cause="Stopped by an operator with `dispatchctl stop --execution`."
+        executionArn=record.execution, cause=f"Stopped by an operator with {NAME}."
     )
     print(f"Ended. Next: {command_line(f'resume {record.hour}')}" if record.hour else "Ended.")

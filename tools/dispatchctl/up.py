@@ -4,6 +4,7 @@ import typer
 
 from tools import local
 from tools.bundle import build, local_target
+from tools.command_line import command_line
 from tools.deployment import STAGE as EMBEDDED
 from tools.dispatchctl.shell import CommandError, ExitCode, app, target_of
 from tools.workspace import ROOT, Workspace
@@ -19,7 +20,8 @@ def up(context: typer.Context) -> None:
     workspace = Workspace.chosen()
     local.up(workspace)
     print(f"The application is deployed; where everything is: {workspace.outputs}")
-    print("Next: dispatchctl seed    # put bookings into the hour before\n      dispatchctl run     # dispatch them")
+    print(f"Next: {command_line('seed')}    # put bookings into the hour before")
+    print(f"      {command_line('run')}     # dispatch them")
 
 
 @app.command()

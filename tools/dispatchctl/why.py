@@ -137,19 +137,18 @@ def next_commands(story: Story) -> Iterator[Next]:
     task = story.current
     if story.state is State.IN_DOUBT and task is not None:
         hour = hour_text(task.met.window)
-        yield Next(command=f"dispatchctl resume {hour}", why="send what is in doubt; nothing is sent twice")
+        yield Next.of(f"resume {hour}", "send what is in doubt; nothing is sent twice")
     if story.state is State.STAGED:
         hour = hour_text(story.staged[0].met.window)
-        yield Next(command=f"dispatchctl show {hour}", why="whether its run is still at work")
-        yield Next(command=f"dispatchctl resume {hour}", why="go on with it, if it is not")
+        yield Next.of(f"show {hour}", "whether its run is still at work")
+        yield Next.of(f"resume {hour}", "go on with it, if it is not")
     if (story.fault or story.state is State.SET_ASIDE) and story.hours:
         hour = hour_text(_reader(story))
-        yield Next(command=f"dispatchctl run --hour {hour}", why="once its owner has mended it")
+        yield Next.of(f"run --hour {hour}", "once its owner has mended it")
     elif story.untouched:
         yield from _mending(story.untouched[-1])  # on an edge, of the hour that begins there: one is enough
     if story.state is State.NOT_DISPATCHED and not (story.deleted or story.tasks or story.named):
-        command = f"dispatchctl why {shlex.join(story.values)} --hour OLDHOUR"
-        yield Next(command=command, why="if it was moved, look there too")
+        yield Next.of(f"why {shlex.join(story.values)} --hour OLDHOUR", "if it was moved, look there too")
 
 
 def _reader(story: Story) -> Window:
@@ -163,22 +162,16 @@ def _mending(untouched: Untouched) -> Iterator[Next]:
     hour = hour_text(untouched.window)
     match untouched.cause:
         case Cause.HOUR_NOT_ENDED:
-            yield Next(
-                command=f"dispatchctl run --hour {hour}", why="when the hour is over; the schedule does it as well"
-            )
+            yield Next.of(f"run --hour {hour}", "when the hour is over; the schedule does it as well")
         case Cause.NO_RUN:
-            yield Next(command=f"dispatchctl run --hour {hour}", why="dispatch the hour")
+            yield Next.of(f"run --hour {hour}", "dispatch the hour")
         case Cause.RUN_NOT_ENDED:
-            yield Next(command=f"dispatchctl show {untouched.run_id} --follow", why="watch it until it ends")
+            yield Next.of(f"show {untouched.run_id} --follow", "watch it until it ends")
         case Cause.RUN_FAILED:
-            yield Next(command=f"dispatchctl resume {hour}", why="go on where it ended; nothing is dispatched twice")
+            yield Next.of(f"resume {hour}", "go on where it ended; nothing is dispatched twice")
         case Cause.NOT_READ:
-            yield Next(
-                command=f"dispatchctl run --hour {hour}", why="dispatch what is new; nothing is dispatched twice"
-            )
-            yield Next(
-                command=f"dispatchctl reconcile {hour}", why="or find all that is missing: `redo` dispatches just that"
-            )
+            yield Next.of(f"run --hour {hour}", "dispatch what is new; nothing is dispatched twice")
+            yield Next.of(f"reconcile {hour}", "or find all that is missing: `redo` dispatches just that")
 
 
 def view(story: Story) -> RenderableType:

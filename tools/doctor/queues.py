@@ -14,7 +14,8 @@ THROUGHPUT: Final = ("DeduplicationScope", "FifoThroughputLimit")
 @check(
     Group.QUEUES,
     "queue-settings",
-    f"Set the attributes back: order, repeats and the worker's time for a task depend on them. Or {REVERT}.",
+    "Set the attributes back to what was deployed: order, repeats and the worker's time for a task depend on them. "
+    f"Or {REVERT}.",
     "docs/contract.md#task",
 )
 def queue_settings(it: Examination) -> Seen:
@@ -56,7 +57,8 @@ def queue_redrive(it: Examination) -> Seen:
         if policy["deadLetterTargetArn"] not in arns:
             return "its dead-letter queue is none of the stack's"
         receives = int(policy["maxReceiveCount"])
-        return None if receives == deployed["maxReceiveCount"] else f"{receives} receives"
+        expected = deployed["maxReceiveCount"]
+        return None if receives == expected else f"{receives} receives, {expected} were deployed"
 
     return of_each([one for one, _ in it.queues if _has_redrive(one)], problem, "task queues have a dead-letter queue")
 
@@ -64,7 +66,7 @@ def queue_redrive(it: Examination) -> Seen:
 @check(
     Group.QUEUES,
     "dead-letters",
-    "Find out why they could not be worked, mend that, and start a redrive of the queue; see also `dispatchctl why`.",
+    "Find out why they could not be worked, mend that, and start a redrive of the queue; see also `why`.",
     "docs/worker.md#what-a-consumer-must-do-and-why",
 )
 def dead_letters(it: Examination) -> Seen:
@@ -90,8 +92,9 @@ def _queues(it: Examination, attributes: Sequence[str], sound: str, *, gone_matt
         found = live[queue.logical_id]
         if found is None:
             return "gone" if gone_matters else None
-        deployed = {name: queue.properties[name] for name in attributes if name in queue.properties}
-        wrong = [name for name, value in deployed.items() if found.get(name, "").lower() != str(value).lower()]
-        return ", ".join(f"{name} is {found.get(name) or 'not set'}" for name in wrong) or None
+        deployed = {name: str(queue.properties[name]) for name in attributes if name in queue.properties}
+        wrong = {name: value for name, value in deployed.items() if found.get(name, "").lower() != value.lower()}
+        said = (f"{name} is {found.get(name) or 'not set'}, {value} was deployed" for name, value in wrong.items())
+        return " and ".join(said) or None
 
     return of_each([one for one, _ in it.queues], problem, sound)

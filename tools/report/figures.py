@@ -18,19 +18,18 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from functions.adapters.ledger import DynamoLedger
-from functions.adapters.task_data import S3TaskData
 from functions.domain.booking import Route
+from functions.domain.pack import Layout
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Path
 from functions.domain.window import Window, utc_text
-from functions.usecases.ports import PlansOf
 from tools.application import Application
 from tools.cost.bill import Terms, bill_of, hour_of_run, savings
 from tools.cost.prices import read_prices
 from tools.dispatchctl.outcome import record_json, where
 from tools.runs.history import Fault, visits
-from tools.runs.records import PageRecord, RunRecord, faults_of, ledger_table, pages_of
+from tools.runs.overview import still_stopped
+from tools.runs.records import PageRecord, RunRecord, faults_of, layout_of, pages_of, plans_of
 from tools.runs.reports import read_report, reconciles_of
 
 MAX_BARS: Final = 120
@@ -234,6 +233,8 @@ class RunReport:
     reconciled: Reconciled | None
     cost: Cost | None
     """None where nothing was read."""
+    still_stopped: bool
+    """Whether the kill switch has stopped it, and is still on."""
     places: Places
 
     @property
@@ -257,11 +258,12 @@ def gather(application: Application, run: RunRecord, now: datetime) -> RunReport
         counts=counts,
         pages=pages,
         whole_window=_whole_window(application, run),
-        tasks=None if run.dry_run else tasks_of(_plans(application, run)),
+        tasks=None if run.dry_run else tasks_of(plans_of(application, run)),
         faults=counted(faults_of(application, run)),
         memory=memory_used(application, run, now),
         reconciled=_reconciled(application, run.window),
-        cost=cost_of(run, counts, application.deployment.region),
+        cost=cost_of(run, counts, application.deployment.region, layout_of(application, run)),
+        still_stopped=still_stopped(application, run),
         places=_places(application, run),
     )
 
@@ -345,12 +347,12 @@ def counted(faults: Iterable[Fault]) -> list[FaultCount]:
     return sorted(counts, key=lambda each: (-each.times, each.step, each.error))
 
 
-def cost_of(run: RunRecord, counts: Counts, region: str) -> Cost | None:
+def cost_of(run: RunRecord, counts: Counts, region: str, layout: Layout = Layout.OBJECT) -> Cost | None:
     """What it costs, as `dispatchctl cost` says it; of a run that has not ended, what was done so far."""
     if run.path not in set(PAGE_STEPS) or run.page_size is None or not counts.evaluated:
         return None
     prices = read_prices(region)
-    bill = bill_of(hour_of_run(Path(run.path), counts, run.page_size, RECORD_BYTES), prices, Terms())
+    bill = bill_of(hour_of_run(Path(run.path), counts, run.page_size, RECORD_BYTES, layout), prices, Terms())
     services = [Dollars(name=name, hour=amount.hour, month=amount.month) for name, amount in bill.services.items()]
     best = next(iter(savings(bill)), None)
     return Cost(
@@ -432,13 +434,6 @@ def _of_route(route: Route, counted_sizes: Mapping[tuple[Route, int], int]) -> O
         orders=sum(size * times for size, times in sizes.items()),
         largest=max(sizes, default=0),
     )
-
-
-def _plans(application: Application, run: RunRecord) -> Iterator[Plan]:
-    if run.run_id is None or run.window is None:
-        return iter(())
-    bodies = S3TaskData(application.s3, application.deployment.outputs["TaskDataBucketName"])
-    return DynamoLedger(ledger_table(application), bodies).plans(PlansOf(run.window, (run.run_id,)))
 
 
 def _whole_window(application: Application, run: RunRecord) -> tuple[float | None, int] | None:

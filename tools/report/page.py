@@ -1,6 +1,6 @@
 """A run's report as one HTML page that needs nothing beside itself: no script, no font, no network."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path as File
@@ -10,7 +10,8 @@ from functions.domain.booking import Route
 from functions.domain.reconcile import Difference
 from functions.domain.run import Counts, Path
 from functions.domain.task import JOB_NAMES
-from tools.dispatchctl.outcome import ADVICE, next_commands
+from tools.command_line import NAME
+from tools.dispatchctl.outcome import ADVICE, Next, next_commands
 from tools.dispatchctl.units import moment_text, seconds_text, some
 from tools.report.charts import LABELLED, Charts, Column, Part, Row, Tick, compact
 from tools.report.figures import Bar, Memory, Pages, RunReport, SizeClass
@@ -588,24 +589,22 @@ def _places(report: RunReport, _: Charts) -> Markup:
                 class_="files",
             ),
         ]
-    commands = (element("li", element("code", command), f": {why}") for command, why in _commands(report))
+    commands = (element("li", element("code", each.command), f": {each.why}") for each in _commands(report))
     content += [element("h3", "To go on"), element("ul", *commands, class_="commands")]
     return _section("Where things lie", *content)
 
 
-def _commands(report: RunReport) -> list[tuple[str, str]]:
-    commands = [(each.command, each.why) for each in next_commands(report.run)]
-    commands.append(("dispatchctl why RECORD", "what became of one booking"))
+def _commands(report: RunReport) -> Iterator[Next]:
+    yield from next_commands(report.run, is_stopped=report.still_stopped)
+    yield Next.of("why RECORD", "what became of one booking")
     if report.run.hour is not None and report.reconciled is None:
-        why = "compare the hour's bookings with what was dispatched"
-        commands.append((f"dispatchctl reconcile {report.run.hour}", why))
-    return commands
+        yield Next.of(f"reconcile {report.run.hour}", "compare the hour's bookings with what was dispatched")
 
 
 def _footer(report: RunReport) -> Markup:
     made = f"Made {_moment(report.made_at)} by "
     rest = ". Times are UTC. No booking's or member's id is on this page."
-    return element("footer", element("p", made, element("code", "dispatchctl report"), rest))
+    return element("footer", element("p", made, element("code", f"{NAME} report"), rest))
 
 
 def _duration(seconds: float | None) -> str:

@@ -168,6 +168,11 @@ def flags(application: Application) -> Flags:
     )
 
 
+def still_stopped(application: Application, record: RunRecord) -> bool:
+    """Whether the kill switch has stopped a run, and is still on."""
+    return record.outcome == STOPPED and flags(application).stopped
+
+
 def queues(application: Application) -> list[QueueState]:
     """What lies on the queues that the outputs name."""
     sqs = application.client("sqs")

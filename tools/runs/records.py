@@ -17,6 +17,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from functions.adapters.journal import DynamoJournal, run_ids
+from functions.adapters.ledger import DynamoLedger
 from functions.adapters.ledger_table import (
     PLAN_ROW,
     LedgerTable,
@@ -28,16 +29,20 @@ from functions.adapters.ledger_table import (
     plans_partition,
     run_key,
 )
+from functions.adapters.task_data import S3TaskData
 from functions.domain.cursor import Token
 from functions.domain.errors import ConfigurationError, InvalidInput
 from functions.domain.execution import REDO_RUN, run_id_of
 from functions.domain.lane import FIRST_FOLD, LAYOUT
+from functions.domain.pack import Layout
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, LeaseOwner
 from functions.domain.window import HOUR, Window, utc_text
 from functions.usecases.plan_run import RunInput
+from functions.usecases.ports import PlansOf
 from functions.usecases.window_input import validated
 from tools.application import Application, RunFailedError, detail_of
+from tools.command_line import command_line
 from tools.runs.history import PAGE_STATES, Fault, Visit, newest_totals, visits
 
 RUNNING: Final = "RUNNING"
@@ -223,7 +228,7 @@ def find_run(application: Application, name: str) -> RunRecord:
         if begun:
             return execution_record(application, begun[0])
     raise UnknownRunError(
-        f"no run or execution {name} is known; `dispatchctl status` lists the last ones. Step Functions keeps"
+        f"no run or execution {name} is known; `{command_line('status')}` lists the last ones. Step Functions keeps"
         " executions for 90 days"
     )
 
@@ -269,6 +274,20 @@ def execution_record(application: Application, execution: str) -> RunRecord:
     if not found:
         raise UnknownRunError(f"there is no execution {execution}")
     return found[0]
+
+
+def plans_of(application: Application, record: RunRecord) -> Iterator[Plan]:
+    """The plans of a run with their tasks, read as they are asked for; a dry run keeps none."""
+    if record.run_id is None or record.window is None:
+        return iter(())
+    bodies = S3TaskData(application.s3, application.deployment.outputs["TaskDataBucketName"])
+    return DynamoLedger(ledger_table(application), bodies).plans(PlansOf(record.window, (record.run_id,)))
+
+
+def layout_of(application: Application, record: RunRecord) -> Layout:
+    """How a run's task data is laid out, by the first plan that has tasks; an object for each where there is none."""
+    first = next((plan.tasks for plan in plans_of(application, record) if plan.tasks), ())
+    return Layout.PACKED if any(task.extent for task in first) else Layout.OBJECT
 
 
 def pages_of(application: Application, record: RunRecord) -> Iterator[PageRecord]:
@@ -534,7 +553,7 @@ def _last_of_hour(application: Application, window: Window) -> RunRecord:
     if not found:
         raise UnknownRunError(
             f"no run of the hour from {window.start_text} is known;"
-            f" `dispatchctl run --hour {hour_text(window)}` starts one"
+            f" `{command_line(f'run --hour {hour_text(window)}')}` starts one"
         )
     return found[0]
 

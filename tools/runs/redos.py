@@ -15,6 +15,7 @@ from functions.domain.redo import Redo
 from functions.domain.run import Counts
 from functions.domain.window import Window
 from tools.application import Application
+from tools.command_line import command_line
 from tools.runs.machines import Machine, execution_arn
 from tools.runs.records import NAMES_LOOKED_AT, RUNNING, SHORTEST_NAME, UnknownRunError
 
@@ -109,7 +110,8 @@ def execution_of(application: Application, name: str) -> tuple[str, str]:
             raise UnknownRunError(f"the names of {len(begun)} redos begin with {name}: give more of it")
         if begun:
             return begun[0], _status(application, begun[0])
-    raise UnknownRunError(f"no redo {name} is known; `dispatchctl status` lists those that wait for an approval")
+    listing = command_line("status")
+    raise UnknownRunError(f"no redo {name} is known; `{listing}` lists those that wait for an approval")
 
 
 def _status(application: Application, execution: str) -> str:

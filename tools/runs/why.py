@@ -397,7 +397,7 @@ class _Search:
         return InTask(
             met=met,
             task=task,
-            object=f"s3://{self.bucket}/{task.key}{_extent(task)}",
+            object=f"s3://{self.bucket}/{task.key}" + (f", {task.extent.byte_range}" if task.extent else ""),
             ledger=f"{partition} / {row}",
             sent=plan.finished or task.task_id in plan.sent,
             finished=None if dated.finished_at is None else datetime.fromtimestamp(dated.finished_at, UTC),
@@ -522,11 +522,6 @@ class _Search:
 
 def _mets(found: Iterable[InTask | SetAside]) -> Iterator[Met]:
     return (each.met for each in found)
-
-
-def _extent(task: Task) -> str:
-    """Which bytes of a pack are the task's body."""
-    return f", bytes {task.extent.start} to {task.extent.start + task.extent.length - 1}" if task.extent else ""
 
 
 def _met(window: Window, run_id: str, plan: Plan, moment: str) -> Met:

@@ -1,13 +1,16 @@
-"""How an execution is followed, and told when it failed."""
+"""How the application is spoken to: its clients, its tasks, and executions that are followed to their end."""
 
+import io
 import json
 from dataclasses import replace
 from typing import Any
 
+import boto3
 import pytest
 
-from tools.application import Application, RunFailedError
+from tools.application import Application, QueuedTask, RunFailedError
 from tools.deployment import Deployment
+from tools.emulator.access import session
 from tools.seed import Partitions
 
 DEPLOYMENT = Deployment("http://127.0.0.1:9", "us-east-1", {"TaskDataBucketName": "bucket"})
@@ -25,6 +28,48 @@ def test_the_deployments_outputs_say_how_the_index_is_partitioned(
     outputs: dict[str, str], partitions: Partitions
 ) -> None:
     assert Application(replace(DEPLOYMENT, outputs=outputs)).partitions == partitions
+
+
+def test_the_clients_of_an_application_share_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[boto3.Session] = []
+
+    def make() -> boto3.Session:
+        made.append(session())
+        return made[-1]
+
+    monkeypatch.setattr("tools.application.session", make)
+    application = Application(DEPLOYMENT)
+
+    for service in ("s3", "sqs", "s3"):
+        assert application.client(service).meta.endpoint_url == DEPLOYMENT.endpoint
+
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("packed", "asked"),
+    [({}, {}), ({"Range": {"Start": 3, "Length": 4}, "Sha256": "0" * 64}, {"Range": "bytes=3-6"})],
+    ids=["an object of its own", "a pack"],
+)
+def test_the_body_of_a_task_is_read_where_its_message_says(packed: dict[str, Any], asked: dict[str, str]) -> None:
+    application, bucket = Application(DEPLOYMENT), Bucket()
+    application.__dict__["s3"] = bucket
+    place = {"Bucket": "bucket", "Key": "tasks/one"}
+
+    application.task_object(QueuedTask("RewardPoint", "one", {**place, **packed}))
+
+    assert bucket.asked == [place | asked]
+
+
+class Bucket:
+    """A bucket that notes what is read."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, str]] = []
+
+    def get_object(self, **place: str) -> dict[str, Any]:
+        self.asked.append(place)
+        return {"Body": io.BytesIO(b"{}")}
 
 
 class History:

@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 from functions.domain.errors import InvalidInput
 from functions.domain.run import Counts
+from functions.domain.task import Extent
 from functions.domain.window import Window
+from tests.staged_reports import plan_of
 from tools.application import Application
 from tools.cost.prices import LISTED
 from tools.deployment import Deployment
@@ -59,6 +61,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> RunRecord:
     monkeypatch.setattr(command, "application_of", lambda _: application)
     runs = {"last": DISPATCHED}
     monkeypatch.setattr(command, "find_run", lambda _, name: runs[name])
+    monkeypatch.setattr("tools.runs.records.plans_of", lambda *_: iter(()))
     return DISPATCHED
 
 
@@ -137,6 +140,23 @@ def test_what_is_special_about_a_run_is_said(
     monkeypatch.setattr(command, "find_run", lambda *_: replace(record, **changes))
 
     assert told in said("last")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [([], "packed"), (["--layout", "object"], "object")],
+    ids=["of the run itself", "given"],
+)
+@pytest.mark.usefixtures("record")
+def test_a_runs_task_data_is_priced_as_its_plans_lay_it_out(
+    given: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found("last")["Bills"][0]["Layout"] == "object"
+    empty, plan, extent = plan_of(1, ()), plan_of(2, (3, 4)), Extent("tasks/pack", 0, 9, "0" * 64)
+    packed = replace(plan, tasks=tuple(replace(task, extent=extent) for task in plan.tasks))
+    monkeypatch.setattr("tools.runs.records.plans_of", lambda *_: iter([empty, packed]))
+
+    assert found("last", *given)["Bills"][0]["Layout"] == told
 
 
 def test_a_run_that_read_nothing_has_no_cost(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,6 +214,28 @@ def test_the_end_of_a_redo_is_told_in_a_sentence(outcome: str, said: str) -> Non
     assert said in rendered(redo.outcome_view(Account().application, ended(detail=output)))
 
 
+def test_more_hours_than_anybody_means_are_reconciled_only_if_it_is_said(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del account  # only that it stands
+    done: list[Window] = []
+
+    def reconciled(_: Application, window: Window, __: Mapping[str, Any]) -> reconcile.Reconciled:
+        done.append(window)
+        return CLEAN
+
+    monkeypatch.setattr("tools.dispatchctl.reconcile._reconciled", reconciled)
+    line = ["reconcile", "--from", "2026-09-01T00", "--to", "2026-09-09T08"]
+
+    refused = CliRunner().invoke(app, line).exception
+
+    assert isinstance(refused, CommandError)
+    assert str(refused) == "--from: 201 hours are more than 200; --yes takes them all"
+    assert (refused.code, done) == (ExitCode.USAGE, [])
+    assert CliRunner().invoke(app, [*line, "--yes"]).exit_code == 0
+    assert len(done) == 201
+
+
 def test_a_failed_execution_says_what_to_do_and_where_to_look() -> None:
     failed = ended(error="NotApproved", detail={"Message": 'rejected by "Bob"'})
 
@@ -397,6 +419,39 @@ def test_a_gate_that_was_not_passed_names_no_way_to_turn_paging_on() -> None:
 
     assert "The gate was NOT passed" in rendered(compare.view(Account().application, failed))
     assert list(compare.next_commands(Account().application, failed)) == []
+
+
+def test_what_comes_next_is_for_the_application_that_was_spoken_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.command_line._typed", {"stage": "Sandbox", "profile": "mine"})
+    account = Account().application
+    stopped = {"Outcome": "Stopped", "WindowStart": WINDOW.start_text, "RunId": "RUN", "Missing": 3, "Tasks": 0}
+    stopped |= dict.fromkeys(("Dispatched", "AlreadyDispatched", "NoLongerWaiting"), 0)
+    paged, reconciled = compare.next_commands(replace(account, account=boto3.Session()), compared())
+
+    assert paged.command.startswith("aws --profile mine ssm put-parameter ")
+    assert reconciled.command == "dispatchctl --stage Sandbox --profile mine reconcile"
+    for step in (*why.next_commands(told()), *reconcile.next_commands(RECONCILED)):
+        assert step.command.startswith("dispatchctl --stage Sandbox --profile mine ")
+    assert "dispatchctl --stage Sandbox --profile mine stop --clear" in rendered(
+        redo.outcome_view(account, ended(detail=stopped))
+    )
+    with pytest.raises(UnknownRunError, match="`dispatchctl --stage Sandbox --profile mine status` lists"):
+        execution_of(Account().application, "none")
+
+
+def test_whoever_is_to_approve_a_redo_is_told_where_and_brings_a_profile_of_their_own(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.command_line._typed", {})
+    monkeypatch.setattr("tools.dispatchctl.redo.start", lambda *_: EXECUTION)
+    monkeypatch.setattr("tools.dispatchctl.redo.waited", lambda *given: given[3]())
+    account.objects[PLACE.key] = (datetime(2026, 9, 17, 17, tzinfo=UTC), {"Missing": {"Count": 3}})
+    ask(account)
+    typed = ["--stage", "Sandbox", "--region", "eu-west-1", "--profile", "mine"]
+
+    said = CliRunner().invoke(app, [*typed, "redo", PLACE.key, "--by", "Ann", "--reason", "Late", "--no-wait"]).output
+
+    assert f"dispatchctl --stage Sandbox --region eu-west-1 approve {EXECUTION.rpartition(':')[2]} --by NAME" in said
 
 
 def test_the_command_that_turns_paging_on_speaks_to_the_embedded_aws_and_no_account() -> None:

@@ -587,6 +587,32 @@ def test_a_stack_whose_deployment_failed_is_a_fault() -> None:
     assert named(after(replace(deployed(), status="UPDATE_ROLLBACK_COMPLETE")), Status.FAULT) == ["stack-complete"]
 
 
+@pytest.mark.parametrize(
+    ("live", "fault", "said"),
+    [
+        (
+            {"DeduplicationScope": "queue", "FifoThroughputLimit": None},
+            "queue-throughput",
+            (
+                "DeduplicationScope is queue, messageGroup was deployed and"
+                " FifoThroughputLimit is not set, perMessageGroupId was deployed"
+            ),
+        ),
+        (
+            {"RedrivePolicy": json.dumps({**REDRIVE, "maxReceiveCount": 1})},
+            "queue-redrive",
+            "1 receives, 5 were deployed",
+        ),
+    ],
+    ids=["attributes", "redrive"],
+)
+def test_a_queue_that_was_changed_is_told_with_what_was_deployed(live: dict[str, Any], fault: str, said: str) -> None:
+    (found,) = (one for one in after(get_queue_attributes=queues(live=live)) if one.status is Status.FAULT)
+
+    assert found.name == fault
+    assert found.seen.endswith(f": {said}")
+
+
 def test_a_queue_that_is_gone_is_one_fault() -> None:
     findings = after(get_queue_attributes=refusal("AWS.SimpleQueueService.NonExistentQueue"))
 

@@ -424,6 +424,17 @@ def test_the_command_to_go_on_with_is_told() -> None:
     assert "dispatchctl resume" not in text_of(three_pages())
 
 
+@pytest.mark.parametrize("still", [False, True])
+def test_the_kill_switch_is_to_be_cleared_where_it_is_still_on(monkeypatch: pytest.MonkeyPatch, *, still: bool) -> None:
+    monkeypatch.setattr("tools.command_line._typed", {"stage": "Sandbox"})
+
+    text = text_of(report_of(run_record(outcome="Stopped"), still_stopped=still))
+
+    assert ("dispatchctl --stage Sandbox stop --clear" in text) is still
+    assert "dispatchctl --stage Sandbox resume 2026-09-17T15" in text
+    assert "dispatchctl --stage Sandbox reconcile 2026-09-17T15" in text
+
+
 def test_the_cost_is_the_runs_own() -> None:
     counts = counts_of(1_000_000, 900_000)
 
@@ -450,6 +461,7 @@ def test_the_json_has_the_names_of_the_contract() -> None:
         "Memory",
         "Reconciled",
         "Cost",
+        "StillStopped",
         "Places",
     ]
     assert told["Counts"] == REPORTS["failed"]().counts.to_state()

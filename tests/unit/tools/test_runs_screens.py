@@ -19,6 +19,7 @@ from functions.domain.run import Counts, Path
 from functions.domain.window import Window
 from tests.unit.tools.staged_runs import EXECUTIONS, ONE_PAGE, OUTPUTS, START, WINDOW, token, totals
 from tools.application import Application
+from tools.command_line import command_line
 from tools.deployment import Deployment
 from tools.dispatchctl.outcome import (
     ADVICE,
@@ -32,7 +33,7 @@ from tools.dispatchctl.outcome import (
 )
 from tools.dispatchctl.run import LINE, Way, check_ran, chosen_hours, line, went_on, work
 from tools.dispatchctl.seed import check_own_table, examples
-from tools.dispatchctl.shell import CommandError, ExitCode, Target, app, command_line
+from tools.dispatchctl.shell import CommandError, ExitCode, Target, app
 from tools.dispatchctl.show import ENDS, SLOWEST, Digest, faults_view, json_texts, pages_view, token_text
 from tools.dispatchctl.status import WIDE, facts, overview_json, overview_view, queue_text, short_names
 from tools.dispatchctl.units import seconds_text
@@ -236,15 +237,13 @@ def test_the_times_of_an_execution_that_went_on_are_said_to_be_its_own() -> None
     ids=["nothing typed", "typed", "of the environment"],
 )
 def test_the_command_to_be_typed_next_is_for_the_same_application(
-    typed: list[str], environment: dict[str, str], prefix: str
+    monkeypatch: pytest.MonkeyPatch, typed: list[str], environment: dict[str, str], prefix: str
 ) -> None:
-    try:
-        CliRunner().invoke(app, [*typed, "run", "--help"], env=environment)
+    monkeypatch.setattr("tools.command_line._typed", {})
+    CliRunner().invoke(app, [*typed, "run", "--help"], env=environment)
 
-        assert command_line("status") == f"{prefix} status"
-        assert next_commands(FAILED)[0].command == f"{prefix} resume 2026-09-17T15"
-    finally:
-        CliRunner().invoke(app, ["run", "--help"])
+    assert command_line("status") == f"{prefix} status"
+    assert next_commands(FAILED)[0].command == f"{prefix} resume 2026-09-17T15"
 
 
 def test_each_error_has_its_advice() -> None:
@@ -394,14 +393,30 @@ def test_a_runs_json_is_streamed_and_whole() -> None:
     assert json.loads("\n".join(json_texts(DONE, (), (), NOW)))["Pages"] == []
 
 
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("width", [80, NARROW, WIDE])
 def test_the_status_fits_its_screen(width: int) -> None:
     text = rendered(overview_view(overview_of(RUNNING, HUGE, DONE, FAILED, HELD, REFUSED), wide=width >= WIDE), width)
 
     assert "…" not in text
+    assert {"2026-09-17T15", RUNNING.name[:8], "ConfigurationError", "AlreadyRunning"} <= {*text.split()}
     assert max(map(len, text.splitlines())) <= width
     assert "9,999,999" in text
     assert "Points: 4,380 + 2 at work" in text
+
+
+def test_what_is_too_long_for_the_status_is_folded_and_not_cut() -> None:
+    names = [f"dispatch-of-the-night-and-the-hour-{n}" for n in (1, 2)]
+    place = f"s3://bucket/{'0123456789' * 9}"
+    yesterday = replace(HUGE, started=START - timedelta(days=1), detail={"Message": place})
+    runs = [replace(yesterday, execution=f"{EXECUTIONS}:{name}") for name in names]
+
+    text = rendered(overview_view(overview_of(*runs), wide=False), 80)
+
+    assert "…" not in text
+    assert place in "".join(line.strip() for line in text.splitlines())
+    head, *rows = text[text.index("Hour ") :].splitlines()
+    cells = "".join(row[: head.index("Outcome")].strip() for row in rows)
+    assert all(name in cells for name in names)
 
 
 @pytest.mark.parametrize(
@@ -506,9 +521,9 @@ def test_hours_that_contradict_each_other_are_refused(
     options: tuple[str | None, str | None, str | None], why: str
 ) -> None:
     with pytest.raises(CommandError, match=f"^{why}"):
-        list(chosen_hours(*options, NOW))
+        chosen_hours(*options, NOW)
     with pytest.raises(InvalidInput):
-        list(chosen_hours("yesterday", None, None, NOW))
+        chosen_hours("yesterday", None, None, NOW)
 
 
 @pytest.mark.parametrize(
