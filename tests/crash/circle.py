@@ -68,7 +68,7 @@ class Circle:
     def _redo(self, report: State, *, troubled: bool) -> Iterator[str]:
         """Redo a report, which may break off once; another redo of it goes on, and one more does nothing."""
         given = {"Report": report, "RequestedBy": "Ann", "Reason": "They were missed."}
-        self._walk.answer(approved=True, by="Bob", times=2)
+        self._walk.answer(approved=True, by="Bob", times=4)  # also when a state is tried again
         if troubled:
             number = len(self._walk.calls.made) + self._chance.randint(1, REDO_CALLS)
             self._walk.calls.stage(self._chance.choice(REDO_FAULTS), functools.partial(_reached, number))

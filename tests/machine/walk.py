@@ -288,7 +288,6 @@ class Walk:
         self._redriven: Execution | None = None
         self._environment = patch
         self._account = account
-        self._answered: set[str] = set()
         self._patch(patch, account)
         lane_machine = _create_machine("lane", LANE_DEFINITION)
         self._machine = _create_machine("dispatch", DEFINITION, lane_machine)
@@ -321,13 +320,18 @@ class Walk:
         return self._follow(self._redo_machine, name, name, given)
 
     def answer(self, approved: bool, by: str, times: int = 1) -> None:  # noqa: FBT001 -- what a person says
-        """Let this person answer the next times that a redo asks, with the token that stands in the ledger."""
+        """Let this person answer the next times that a redo asks, with the token that came to stand in the ledger.
+
+        A redo that died while it asked may have left another one, which nobody waits for.
+        """
+
+        def tokens() -> set[str]:
+            return {row["Token"]["S"] for row in self._account.ledger if row["Pk"]["S"].startswith("approval#")}
 
         def asked(own: Callable[[], Any]) -> Any:
+            before = tokens()
             result = own()
-            tokens = {row["Token"]["S"] for row in self._account.ledger if row["Pk"]["S"].startswith("approval#")}
-            [token] = tokens - self._answered
-            self._answered.add(token)
+            [token] = tokens() - before
             output = json.dumps({"Approved": approved, "By": by})
             _own("stepfunctions").send_task_success(taskToken=token, output=output)
             return result
