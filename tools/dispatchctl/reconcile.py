@@ -14,7 +14,8 @@ from rich.text import Text
 
 from functions.domain.reconcile import Difference
 from functions.domain.report import CLEAN
-from functions.domain.window import Window
+from functions.domain.window import Window, utc_text
+from functions.usecases.window_input import check_closed
 from tools.application import Application
 from tools.dispatchctl.machines import plain_table, started, waited
 from tools.dispatchctl.outcome import Next, facts_grid, hours_text, where
@@ -84,7 +85,9 @@ def reconcile(  # noqa: PLR0913 -- a command's options are its arguments
     Exit code 4: there are differences.
     """
     application = application_of(context)
-    windows = chosen_hours(hour, first, last, datetime.now(UTC), yes=yes, named="HOUR")
+    now = datetime.now(UTC)
+    windows = chosen_hours(hour, first, last, now, yes=yes, named="HOUR")
+    check_closed(windows[-1], utc_text(now), "--to" if last else "HOUR")
     given = {"AuditTable": True} if audit_table else {}
     several, done = len(windows) > 1, []
     if several and not as_json:

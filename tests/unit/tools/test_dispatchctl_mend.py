@@ -235,6 +235,11 @@ def test_more_hours_than_anybody_means_are_reconciled_only_if_it_is_said(
     assert CliRunner().invoke(app, [*line, "--yes"]).exit_code == 0
     assert len(done) == 201
 
+    late = CliRunner().invoke(app, ["reconcile", "--from", "2026-09-01T00", "--to", "2099-01-01T00", "--yes"]).exception
+    assert isinstance(late, InvalidInput)
+    assert str(late).startswith("--to: the window ends at 2099-01-01T01:00:00Z")
+    assert len(done) == 201
+
 
 def test_a_failed_execution_says_what_to_do_and_where_to_look() -> None:
     failed = ended(error="NotApproved", detail={"Message": 'rejected by "Bob"'})
