@@ -6,7 +6,7 @@ Source: docs/contract.md, "Staging".
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, partial
 from itertools import dropwhile, groupby
 from typing import Final, TypeAlias
 
@@ -89,11 +89,14 @@ class _Chunks:
 
     def __init__(self, attempt: Attempt, others: Others, share: range) -> None:
         self._attempt = attempt
-        self._others = others
         self._share = share
         self._first = True
         self._decided = True
         """Until a chunk is found that has no plan: those behind it have none either."""
+        run, dispatch = attempt.lease.run, attempt.dispatch
+        self._settled = cache(lambda: look_up_buckets(dispatch.ledger, run, others, share))
+        """Read once, if at all: what other runs planned does not change while this run holds its leases."""
+        self._records = cache(lambda: _Records(dispatch.staging, list(dispatch.ledger.staged(run)), share))
 
     def plan(self, progress: Progress) -> Plan | None:
         """The plan of the chunk that the progress names, as it was decided, or as it is now.
@@ -105,16 +108,16 @@ class _Chunks:
         if self._decided:
             plan = ledger.read_plan(run, progress.page, progress.lane)
             if plan is not None:
-                return plan if plan.finished else plan.without(self._settled)
+                return plan if plan.finished else plan.without(self._settled())
             self._decided = False
-        chunk = self._records.chunk(_place_in(progress.token)[1])
+        chunk = self._records().chunk(_place_in(progress.token)[1])
         if isinstance(chunk, _GiantGroup) and not first:
             return None
         return self._decide(chunk, progress)
 
     def _decide(self, chunk: "_Chunk | _GiantGroup", progress: Progress) -> Plan:
         window = self._attempt.lease.run.window
-        composition = settle(chunk.bookings, self._settled, window, self._composed(chunk))
+        composition = settle(chunk.bookings, self._settled(), window, self._composed(chunk))
         following = _token(self._share, chunk.last) if chunk.is_followed else None
         finished = not composition.tasks
         plan = Plan(progress.page, composition.tasks, following, composition.counts, finished, lane=progress.lane)
@@ -122,18 +125,8 @@ class _Chunks:
 
     def _composed(self, chunk: "_Chunk | _GiantGroup") -> _Composed:
         if isinstance(chunk, _GiantGroup):
-            return partial(compose_streamed, documents=partial(_Documents, chunk, self._settled))
+            return partial(compose_streamed, documents=partial(_Documents, chunk, self._settled()))
         return compose
-
-    @cached_property
-    def _settled(self) -> Settled:
-        """Read once: what other runs planned does not change while this run holds its leases."""
-        return look_up_buckets(self._attempt.dispatch.ledger, self._attempt.lease.run, self._others, self._share)
-
-    @cached_property
-    def _records(self) -> "_Records":
-        dispatch = self._attempt.dispatch
-        return _Records(dispatch.staging, list(dispatch.ledger.staged(self._attempt.lease.run)), self._share)
 
 
 @dataclass(frozen=True, slots=True)
