@@ -5,7 +5,8 @@
 Pages are done over TLS against a stub of AWS, the client pinned to one processor and the stub to others, in several
 fresh processes that take turns; a figure is a median.  What is not of time (memory, calls, bytes) is measured after
 that, two processes side by side.  `docs/performance.md` tells how each figure is made.  The table is printed;
-`latest.txt`, `latest.json`, `page.svg` and `cost.svg` are written beside it.  The exit code is 1 if a goal is missed.
+`latest.txt`, `latest.json`, `page.svg` and `cost.svg` are written beside it.  The exit code is 1 if a goal is missed,
+but for `--quick`.
 
 It needs Linux, a quarter of an hour of two free cores, and 1.6 GB of memory.  `--quick` does the same work on so little
 that no figure means anything: it shows that the suite works.
@@ -341,11 +342,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write(chosen.results, told, measured, on)
     print(f"\n{table(told)}\n")
     missed = [figure for figure in told if figure.met is False]
-    for figure in missed:
+    for figure in missed if not chosen.quick else ():
         print(f"MISSED: {figure.name}: {figure.value} instead of {figure.goal}; {figure.note}")
-    print(f"Goals: {'MISSED' if missed else 'reached'}.  {time.monotonic() - begun:.0f} s")
+    met = "MISSED" if missed else "reached"
+    print(f"Goals: {'of so little they mean nothing' if chosen.quick else met}.  {time.monotonic() - begun:.0f} s")
     print(f"Written: {', '.join(str(chosen.results / name) for name in WRITTEN)}")
-    return 1 if missed else 0
+    return 1 if missed and not chosen.quick else 0
 
 
 WRITTEN: Final = ("latest.txt", "latest.json", "page.svg", "cost.svg")

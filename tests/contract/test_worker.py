@@ -1,7 +1,5 @@
 """The worker's adapters: at most one grant for each record version, and only for what still stands as it was read."""
 
-import decimal
-import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -28,8 +26,9 @@ from tools.workspace import ROOT
 
 
 def _reader() -> Callable[[str, Any], Any]:
-    (code,) = re.findall(r"```python\n(def read_task.*?)```", (ROOT / "docs/worker.md").read_text("utf-8"), re.DOTALL)
-    names: dict[str, Any] = {"decimal": decimal, "hashlib": hashlib, "json": json}
+    page = (ROOT / "docs/worker.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(import .*?def read_task.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
     exec(code, names)  # noqa: S102 -- what the page tells
     reader: Callable[[str, Any], Any] = names["read_task"]
     return reader

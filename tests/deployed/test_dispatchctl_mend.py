@@ -87,7 +87,7 @@ def test_a_redo_that_is_followed_ends_as_it_was_answered(  # noqa: PLR0913, PLR0
         ctl(f"approve {asked} --by Bob {answer}")
         printed = follows.result()
 
-    assert f"dispatchctl approve {asked.rpartition(':')[2]} --by NAME" in printed.out
+    assert f"dispatchctl approve {asked.rpartition(':')[2]} --by ANOTHER" in printed.out
     assert said in printed.out + printed.err
     assert day.effects(8) == everywhere(*records)
 

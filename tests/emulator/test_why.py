@@ -457,7 +457,11 @@ def test_a_booking_whose_hour_has_not_ended_is_told_so(site: Site) -> None:
     ("outcome", "cause", "commands"),
     [
         (None, Cause.RUN_NOT_ENDED, ["dispatchctl show 20260917T160110Z-run --follow"]),
-        ("Stopped", Cause.RUN_FAILED, ["dispatchctl resume 2026-09-17T15"]),
+        (
+            "Stopped",
+            Cause.RUN_FAILED,
+            ["dispatchctl show 20260917T160110Z-run", "dispatchctl resume 2026-09-17T15"],
+        ),
         (
             "Dispatched",
             Cause.NOT_READ,

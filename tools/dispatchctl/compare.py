@@ -13,9 +13,8 @@ from functions.domain.flags import MAX_PAGE_SIZE
 from functions.domain.lane import MAX_SLICES
 from functions.domain.window import Window
 from tools.application import Application
-from tools.command_line import aws_line
 from tools.dispatchctl.machines import plain_table, started, waited
-from tools.dispatchctl.outcome import Next, facts_grid, hours_text, where
+from tools.dispatchctl.outcome import Next, facts_grid, hours_text, parameter_line, where
 from tools.dispatchctl.reconcile import moment_of, sample_text
 from tools.dispatchctl.shell import AsJson, ExitCode, app, application_of, show
 from tools.dispatchctl.units import NONE, count_text, seconds_text, some
@@ -135,13 +134,8 @@ def next_commands(application: Application, done: Compared) -> Iterator[Next]:
     """How paging is turned on, where the gate lets it."""
     if not done.passed:
         return
-    parameter = application.deployment.outputs["PaginationEnabledParameter"]
-    # The embedded AWS is named: without it the command would go to whatever account the shell speaks to.
-    local = f"--endpoint-url {application.deployment.endpoint} " if application.account is None else ""
-    yield Next(
-        command=aws_line(f"{local}ssm put-parameter --overwrite --name {parameter} --value true"),
-        why="turn paging on, from the next run",
-    )
+    turned_on = parameter_line(application, "PaginationEnabledParameter", "true")
+    yield Next(command=turned_on, why="turn paging on, from the next run")
     yield Next.of("reconcile", "after each of the first hours")
 
 

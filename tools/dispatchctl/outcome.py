@@ -13,7 +13,7 @@ from functions.domain.failure import UNREADABLE
 from functions.domain.run import Counts
 from functions.domain.window import Window, utc_text
 from tools.application import Application
-from tools.command_line import command_line
+from tools.command_line import aws_line, command_line
 from tools.dispatchctl.units import NONE, count_text, moment_text, seconds_text, some
 from tools.runs.records import ALREADY_RUNNING, STOPPED, RunRecord
 
@@ -181,16 +181,24 @@ def failure_view(application: Application, record: RunRecord) -> str:
         ADVICE.get(outcome, "The developers must see this."),
     ]
     if outcome == "TooManyBadRecords" and record.window is not None:
-        bucket, limit = (
-            application.deployment.outputs[each] for each in ("TaskDataBucketName", "SetAsideLimitParameter")
-        )
+        bucket = application.deployment.outputs["TaskDataBucketName"]
         lines += [
             f"  files  s3://{bucket}/set-aside/{record.window.start:%Y-%m-%d/%H}/{record.run_id}/",
-            f"  limit  {limit}",
+            f"  limit  {parameter_line(application, 'SetAsideLimitParameter', 'NUMBER')}",
         ]
     lines += [f"  where  {where(application, record.execution)}"]
     lines += [f"  next   {step.command}    # {step.why}" for step in next_commands(record)]
     return "\n".join(lines)
+
+
+def parameter_line(application: Application, output: str, value: str) -> str:
+    """The command that sets the parameter which this output of the stack names.
+
+    The embedded AWS is named in it: without that the command would go to whatever account the shell speaks to.
+    """
+    local = f"--endpoint-url {application.deployment.endpoint} " if application.account is None else ""
+    name = application.deployment.outputs[output]
+    return aws_line(f"{local}ssm put-parameter --overwrite --name {name} --value {value}")
 
 
 def where(application: Application, execution: str) -> str:

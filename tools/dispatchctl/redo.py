@@ -122,7 +122,7 @@ def _approving(target: Target, execution: str) -> Next:
     named = {} if target.stage == EMBEDDED else {"stage": target.stage, "region": target.region}
     options = "".join(f" --{name} {value}" for name, value in named.items() if value)
     return Next(
-        command=f"{NAME}{options} approve {execution.rpartition(':')[2]} --by NAME",
+        command=f"{NAME}{options} approve {execution.rpartition(':')[2]} --by ANOTHER",
         why="by somebody else, within a day; --reject refuses it",
     )
 

@@ -58,11 +58,11 @@ def seed(  # noqa: PLR0913 -- a command's options are its arguments
 
 
 def examples(made: Sequence[Item], bad: int) -> dict[str, str]:
-    """Records to look at: the first one, one that does not wait for its reward, and one that is bad data, if any."""
+    """Records to look at: one that waits for its reward, one that does not, and one that is bad data, if any."""
     waiting = [booking for booking in made if is_waiting(booking)]
     resting = [booking for booking in made if not is_waiting(booking)]
     found = {
-        "the first one": made[:1],
+        "one that waits": waiting[:1],
         "one that does not wait": resting[:1],
         # The last of those that wait are spoilt.
         "one that is bad data": waiting[-1:] if bad else [],

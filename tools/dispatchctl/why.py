@@ -168,6 +168,7 @@ def _mending(untouched: Untouched) -> Iterator[Next]:
         case Cause.RUN_NOT_ENDED:
             yield Next.of(f"show {untouched.run_id} --follow", "watch it until it ends")
         case Cause.RUN_FAILED:
+            yield Next.of(f"show {untouched.run_id}", "see why it ended, and what is to be mended first")
             yield Next.of(f"resume {hour}", "go on where it ended; nothing is dispatched twice")
         case Cause.NOT_READ:
             yield Next.of(f"run --hour {hour}", "dispatch what is new; nothing is dispatched twice")

@@ -456,7 +456,7 @@ def test_whoever_is_to_approve_a_redo_is_told_where_and_brings_a_profile_of_thei
 
     said = CliRunner().invoke(app, [*typed, "redo", PLACE.key, "--by", "Ann", "--reason", "Late", "--no-wait"]).output
 
-    assert f"dispatchctl --stage Sandbox --region eu-west-1 approve {EXECUTION.rpartition(':')[2]} --by NAME" in said
+    assert f"dispatchctl --stage Sandbox --region eu-west-1 approve {EXECUTION.rpartition(':')[2]} --by ANOTHER" in said
 
 
 def test_the_command_that_turns_paging_on_speaks_to_the_embedded_aws_and_no_account() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -254,7 +255,7 @@ def test_a_failure_names_the_files_of_bad_records_and_their_limit() -> None:
     text = failure_view(APPLICATION, replace(FAILED, outcome="TooManyBadRecords"))
 
     assert f"s3://bucket/set-aside/2026-09-17/15/{RUN_ID}/" in text
-    assert "/limit" in text
+    assert "ssm put-parameter --overwrite --name /limit --value NUMBER" in text
     assert "next   dispatchctl run --hour 2026-09-17T15 " in text
     assert "next   dispatchctl resume 2026-09-17T15 " in text
     assert "s3://" not in failure_view(APPLICATION, FAILED)
@@ -790,11 +791,11 @@ def test_a_seeded_hour_names_records_to_look_at() -> None:
     found = examples(made, 3)
     by_id = {booking["RecordId"]["S"]: booking for booking in made}
 
-    assert found["the first one"] == made[0]["RecordId"]["S"]
+    assert is_waiting(by_id[found["one that waits"]])
     assert not is_waiting(by_id[found["one that does not wait"]])
     assert isinstance(read_booking(by_id[found["one that is bad data"]], ["RecordId"]), BadRecord)
-    assert isinstance(read_booking(made[0], ["RecordId"]), Booking)
-    assert set(examples(made, 0)) == {"the first one", "one that does not wait"}
+    assert isinstance(read_booking(by_id[found["one that waits"]], ["RecordId"]), Booking)
+    assert set(examples(made, 0)) == {"one that waits", "one that does not wait"}
 
 
 def test_a_seeding_prints_how_its_records_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -804,7 +805,7 @@ def test_a_seeding_prints_how_its_records_are_looked_at(monkeypatch: pytest.Monk
 
     said = CliRunner().invoke(app, ["seed", "--hour", "2026-09-17T15", "--bookings", "100", "--bad", "1"]).stdout
 
-    assert "dispatchctl why S0-20260917T15-0000000  # the first one" in said
+    assert re.search(r"dispatchctl why S0-20260917T15-\d{7}  # one that waits\n", said)
     assert said.count("dispatchctl why S0-20260917T15-") == 3
 
 
