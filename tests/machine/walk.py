@@ -280,6 +280,7 @@ class Walk:
         self.refused_starts: list[str] = []
         """The codes with which the next starts of lanes are refused."""
         self._stand_ins: list[tuple[str, StandIn]] = []
+        self._followed = ""
         self._broken: list[str] = []
         self._names = (f"run-{number:03}" for number in itertools.count(1))  # in their order also as texts
         self._now = time.time()
@@ -320,18 +321,15 @@ class Walk:
         return self._follow(self._redo_machine, name, name, given)
 
     def answer(self, approved: bool, by: str, times: int = 1) -> None:  # noqa: FBT001 -- what a person says
-        """Let this person answer the next times that a redo asks, with the token that came to stand in the ledger.
+        """Let this person answer the next times that a redo asks, with its token that stands in the ledger.
 
         A redo that died while it asked may have left another one, which nobody waits for.
         """
 
-        def tokens() -> set[str]:
-            return {row["Token"]["S"] for row in self._account.ledger if row["Pk"]["S"].startswith("approval#")}
-
         def asked(own: Callable[[], Any]) -> Any:
-            before = tokens()
             result = own()
-            [token] = tokens() - before
+            questions = {row["Pk"]["S"]: row["Token"]["S"] for row in self._account.ledger if "Token" in row}
+            [token] = (token for question, token in questions.items() if question.endswith(f":redo:{self._followed}"))
             output = json.dumps({"Approved": approved, "By": by})
             _own("stepfunctions").send_task_success(taskToken=token, output=output)
             return result
@@ -353,6 +351,7 @@ class Walk:
     def _follow(self, machine: str, name: str, own_name: str, given: object) -> Execution:
         """`own_name` is the name that the execution has in moto, where a redrive is another execution."""
         client = _own("stepfunctions")
+        self._followed = name
         self._arns[name] = f"{machine.replace(':stateMachine:', ':execution:')}:{own_name}"
         client.start_execution(stateMachineArn=machine, name=own_name, input=json.dumps(given))
         execution = _ended(self._arns[name], self._environments[self._arns[name]])
