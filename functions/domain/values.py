@@ -59,7 +59,6 @@ def _list_text(elements: Iterable[str]) -> str:
 
 
 _WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "S": quote,
     "N": number_text,
     "BOOL": lambda content: "true" if content else "false",
     "NULL": lambda _: "null",
