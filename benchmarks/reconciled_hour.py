@@ -96,7 +96,7 @@ class ReconciledAws(StoredAws):
             bookings, _ = sort_out(answer["Items"], ("RecordId",), "BookingDateUTC")
             tasks = tuple(new.task for new in compose(bookings, WINDOW))
             plan = Plan(page, tasks, None, Counts(pages=1, tasks=len(tasks)))
-            ledger.create_plan(lease, plan)
+            ledger.draft_plan(lease, plan)()
             ledger.finish_plan(lease, plan)
             keys += (task.object_key for task in tasks)
         self._keys.write_text("".join(f"{key}\n" for key in sorted(keys)), "ascii")

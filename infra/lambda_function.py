@@ -23,6 +23,7 @@ ENVIRONMENT: Final = {
     "POWERTOOLS_SERVICE_NAME": SERVICE,
     "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
     "LOG_LEVEL": "INFO",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",  # each thread would keep blocks of every page that it worked on
 }
 
 

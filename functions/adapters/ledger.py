@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -100,22 +100,33 @@ class DynamoLedger(DynamoLeases):
             if found:
                 return
 
-    def create_plan(self, lease: Lease, plan: Plan) -> None:
-        """See `Ledger.create_plan`: one transaction over row, tasks, edges and fence.
+    def draft_plan(self, lease: Lease, plan: Plan) -> Callable[[], None]:
+        """See `Ledger.draft_plan`: one transaction over row, tasks, edges and fence.
 
-        A write whose answer was lost and which is made again finds this attempt's own row, and that is success.
+        The tasks stand beside the row, or become an object first.  A write whose answer was lost and which is made
+        again finds this attempt's own row, and that is success.
         """
-        row, beside = self._stored(lease, plan)
-        put = {
-            "TableName": self.table.name,
-            "Item": row,
-            "ConditionExpression": "attribute_not_exists(#pk)",
-            "ExpressionAttributeNames": {"#pk": "Pk"},
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
-        refused = self.table.write("create plan", {"Put": put}, *beside, *self._still_held(lease))
-        if refused is not None and refused[0].get("Item", {}).get("Attempt") != text(lease.attempt):
-            raise LeaseLost(f"page {plan.page} is no longer this attempt's to plan")
+        row, body = self._row(lease, plan), plan_codec.encode(plan.tasks)
+        large = len(body) > MAX_BODY_BYTES
+        if large:
+            row["BodyKey"] = text(f"plans/{hashlib.sha256(body).hexdigest()}")
+
+        def create() -> None:
+            put = {
+                "TableName": self.table.name,
+                "Item": row,
+                "ConditionExpression": "attribute_not_exists(#pk)",
+                "ExpressionAttributeNames": {"#pk": "Pk"},
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            }
+            if large:
+                self.bodies.put_plan_body(row["BodyKey"]["S"], body)
+            beside = [] if large else [self._put_body(_body_key(row), body)]
+            refused = self.table.write("create plan", {"Put": put}, *beside, *self._still_held(lease))
+            if refused is not None and refused[0].get("Item", {}).get("Attempt") != text(lease.attempt):
+                raise LeaseLost(f"page {plan.page} is no longer this attempt's to plan")
+
+        return create
 
     def note_sent(self, lease: Lease, plan: Plan) -> None:
         """See `Ledger.note_sent`."""
@@ -184,8 +195,11 @@ class DynamoLedger(DynamoLeases):
             }
         }
 
-    def _stored(self, lease: Lease, plan: Plan) -> tuple[Row, list[Write]]:
-        """The plan's row, and the write of its tasks beside it, or none where they became an object first."""
+    def _put_body(self, place: Row, body: bytes) -> Write:
+        item = {**place, "Tasks": {"B": body}, "ExpiresAt": self.table.expiry(_BODY_OUTLIVES_ROW_SECONDS)}
+        return {"Put": {"TableName": self.table.name, "Item": item}}
+
+    def _row(self, lease: Lease, plan: Plan) -> Row:
         partition = plans_partition(lease.run.window, lease.run.run_id)
         row: Row = {
             **key(partition, f"{PLAN_ROW}{plan_name(plan.lane, plan.page)}"),
@@ -202,17 +216,7 @@ class DynamoLedger(DynamoLeases):
             row |= {"LowBucket": number(min(buckets)), "HighBucket": number(max(buckets))}
         if plan.staged:
             row |= {"StagedKey": text(plan.staged.key), "StagedIndex": {"B": pack(plan.staged)}}
-        body = plan_codec.encode(plan.tasks)
-        if len(body) > MAX_BODY_BYTES:
-            row["BodyKey"] = text(f"plans/{hashlib.sha256(body).hexdigest()}")
-            self.bodies.put_plan_body(row["BodyKey"]["S"], body)
-            return row, []
-        item = {
-            **key(partition, f"{_BODY}{plan_name(plan.lane, plan.page)}"),
-            "Tasks": {"B": body},
-            "ExpiresAt": self.table.expiry(_BODY_OUTLIVES_ROW_SECONDS),
-        }
-        return row, [{"Put": {"TableName": self.table.name, "Item": item}}]
+        return row
 
     def _rows(self, partition: str, wanted: PlansOf, after: Row | None = None) -> Iterator[Row]:
         conditions: list[str] = []

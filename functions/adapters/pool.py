@@ -3,8 +3,9 @@
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 THREADS: Final = 16
@@ -49,3 +50,14 @@ def each(work: Callable[[_Piece], None], pieces: Iterable[_Piece]) -> None:
     for future in futures:
         if not future.cancelled():
             future.result()
+
+
+@contextmanager
+def beside(work: Callable[[], None]) -> Iterator[None]:
+    """Do `work` while the block runs; where the block ends it has ended too, and what it raised is raised."""
+    future = _executor().submit(work)
+    try:
+        yield
+    finally:
+        wait([future])
+    future.result()

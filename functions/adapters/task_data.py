@@ -1,13 +1,14 @@
 """The task-data bucket: the tasks' objects, the records set aside, and the bodies of plans too large for the ledger."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from functions.adapters.clients import translated
 from functions.adapters.multipart import ObjectWriter, at_once
-from functions.adapters.pool import each
+from functions.adapters.pool import beside, each
 from functions.domain.booking import BadRecord
 from functions.domain.pack import Layout, Pack
 from functions.domain.run import Progress, Run
@@ -25,8 +26,9 @@ class S3TaskData:
     bucket: str
     layout: Layout = Layout.OBJECT
 
-    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> Sequence[Task]:
-        """See `TaskData.upload`: one pack, or objects that a pool of threads writes side by side.
+    @contextmanager
+    def uploading(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> Iterator[Sequence[Task]]:
+        """See `TaskData.uploading`: one pack, beside what is done meanwhile, or objects side by side.
 
         Documents that are read while they are uploaded are read for one task at a time, and outside the pool, whose
         threads their reading may need.
@@ -35,18 +37,19 @@ class S3TaskData:
         def put(new: NewTask) -> None:
             self._put(new.task.object_key, object_pieces(new, self.bucket), before_each=before_each)
 
-        held = [new for new in tasks if isinstance(new.documents, Sequence)]
-        streamed = [new for new in tasks if not isinstance(new.documents, Sequence)]
+        held: list[NewTask] = []
+        streamed: list[NewTask] = []
+        for new in tasks:
+            (held if isinstance(new.documents, Sequence) else streamed).append(new)
         if held and self.layout is Layout.PACKED:
             pack = Pack.of(held, self.bucket)
-            self._put(pack.key, pack.pieces(), _JSON_LINES, before_each)
-            placed = pack.tasks
+            with beside(lambda: self._put(pack.key, pack.pieces(), _JSON_LINES, before_each)):
+                yield *pack.tasks, *(new.task for new in streamed)
         else:
+            yield tuple(new.task for new in tasks)
             each(put, held)
-            placed = tuple(new.task for new in held)
         for new in streamed:
             put(new)
-        return *placed, *(new.task for new in streamed)
 
     def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:
         """See `TaskData.set_aside`: `RunId`, `WindowStart`, `Lane`, `Page`, `Records` of `Reason` and `Record`."""

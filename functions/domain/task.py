@@ -16,6 +16,8 @@ from functions.domain.values import quote
 from functions.domain.versions import SortedTexts, VersionPacker, blocks_of, version_text
 from functions.domain.window import Window
 
+FEW: Final = 4
+"""So many documents are held as text and as bytes at once; the largest is a record of 400 KB."""
 JOB_NAMES: Final = {Route.POINT: "RewardPoint", Route.COUPON: "RewardCoupon"}
 
 
@@ -91,13 +93,14 @@ def message_group(group: Group) -> str:
 
 def task_id(route: Route, group: Group, versions: Iterable[RecordVersion]) -> str:
     """SHA-256 of the route, the group and the set of record versions, and of nothing else."""
-    return _id_of(route, group, sorted(map(version_text, versions)))
+    return _id_of(route, group, [sorted(map(version_text, versions))])
 
 
-def _id_of(route: Route, group: Group, version_texts: Iterable[str]) -> str:
+def _id_of(route: Route, group: Group, sorted_texts: Iterable[Sequence[str]]) -> str:
+    """The same of the versions' texts, sorted, in blocks of any size."""
     digest = hashlib.sha256(f"[{quote(route)},{group.text},[".encode("ascii"))
     separator = ""
-    for some in blocks_of(version_texts):
+    for some in sorted_texts:
         digest.update((separator + ",".join(some)).encode("ascii"))
         separator = ","
     digest.update(b"]]")
@@ -141,7 +144,7 @@ def compose_streamed(
     if group is None:
         return []
     return [
-        NewTask(Task(_id_of(route, group, texts), route, group, window, versions.packed()), documents(route))
+        NewTask(Task(_id_of(route, group, blocks_of(texts)), route, group, window, versions.packed()), documents(route))
         for route, (versions, texts) in packers.items()
     ]
 
@@ -155,10 +158,14 @@ def object_body(new: NewTask, bucket: str) -> bytes:
 
 
 def object_pieces(new: NewTask, bucket: str) -> Iterator[bytes]:
-    """The body piece by piece, so that few documents are held at once."""
-    yield f'{{{_header(new.task, bucket, _own_place(new.task))},"Orders":['.encode("ascii")
+    """The body in one piece where its documents are few, else piece by piece, so that few are held at once."""
+    head, documents = f'{{{_header(new.task, bucket, _own_place(new.task))},"Orders":[', new.documents
+    if isinstance(documents, Sequence) and len(documents) <= FEW:
+        yield f"{head}{','.join(documents)}]}}".encode("ascii")
+        return
+    yield head.encode("ascii")
     separator = ""
-    for some in new.documents:
+    for some in documents:
         yield f"{separator}{some}".encode("ascii")
         separator = ","
     yield b"]}"
@@ -187,9 +194,13 @@ def _place(task: Task) -> str:
 def _header(task: Task, bucket: str, place: str) -> str:
     return (
         f'"ShopId":{task.group.shop},"MemberId":{task.group.member},"PromotionEngineId":{task.group.engine},'
-        f'"WindowStart":{quote(task.window.start_text)},"WindowEnd":{quote(task.window.end_text)},'
-        f'"Bucket":{quote(bucket)},{place},"OrderCount":{len(task.versions)}'
+        f'{_hour(task.window)},"Bucket":{quote(bucket)},{place},"OrderCount":{len(task.versions)}'
     )
+
+
+@lru_cache(maxsize=8)
+def _hour(window: Window) -> str:
+    return f'"WindowStart":{quote(window.start_text)},"WindowEnd":{quote(window.end_text)}'
 
 
 def distinct_groups(tasks: Sequence[Task]) -> int:

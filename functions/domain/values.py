@@ -4,8 +4,9 @@ The text is ASCII, sorted, and keeps every digit: equal records give equal bytes
 """
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, TypeAlias
 
@@ -21,8 +22,12 @@ quote = encode_basestring_ascii
 
 def number_text(text: str) -> str:
     """A DynamoDB number in plain digits: no exponent, no trailing zeros, no `-0`, no digit lost."""
-    if text.isdigit() and (text[0] != "0" or len(text) == 1):
-        return text
+    whole, point, fraction = text.partition(".")
+    if whole.isdigit() and (whole[0] != "0" or len(whole) == 1):  # most are written as they are read
+        if not point:
+            return text
+        if fraction.isdigit():
+            return text.rstrip("0").rstrip(".")
     digits = format(Decimal(text), "f")
     if "." in digits:
         digits = digits.rstrip("0").rstrip(".")
@@ -36,7 +41,13 @@ def binary_text(value: bytes) -> str:
 
 def object_text(members: Mapping[str, AttributeValue]) -> str:
     """A record or map as a JSON object, sorted by name."""
-    return "{" + ",".join([f"{quote(name)}:{value_text(members[name])}" for name in sorted(members)]) + "}"
+    return "{" + ",".join([label + value_text(members[name]) for name, label in _labels(tuple(members))]) + "}"
+
+
+@lru_cache(maxsize=64)  # the records of a table have few sets of attributes
+def _labels(names: tuple[str, ...]) -> Sequence[tuple[str, str]]:
+    """The names in order, each with what stands before its value."""
+    return [(name, f"{quote(name)}:") for name in sorted(names)]
 
 
 def value_text(value: AttributeValue) -> str:

@@ -5,16 +5,17 @@ Source: docs/contract.md, "Input" and "Query".
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 HOUR: Final = timedelta(hours=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _GRAMMAR: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
     r"(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )
+_NO_SUCH: Final = "no such date or time"
 
 
 class Instant(NamedTuple):
@@ -35,17 +36,23 @@ def parse_instant(text: str) -> Instant:
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise ValueError("expected YYYY-MM-DDThh:mm:ss[.fffffffff] followed by Z or an offset ±hh:mm")
-    year, month, day, hour, minute, second, fraction, sign, offset_hours, offset_minutes = match.groups()
-    try:
-        wall = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
-    except ValueError:
-        raise ValueError("no such date or time") from None  # Python's own text may quote the value
-    days = wall.toordinal() - _EPOCH.toordinal()
-    seconds = ((days * 24 + wall.hour) * 60 + wall.minute) * 60 + wall.second
+    day, hour, minute, second, fraction, sign, offset_hours, offset_minutes = match.groups()
+    if hour > "23" or minute > "59" or second > "59":
+        raise ValueError(_NO_SUCH)
+    seconds = ((_days(day) * 24 + int(hour)) * 60 + int(minute)) * 60 + int(second)
     if sign is not None:
         offset = int(offset_hours) * 3600 + int(offset_minutes) * 60
         seconds += offset if sign == "-" else -offset
     return Instant(seconds, int(fraction.ljust(9, "0")) if fraction else 0)
+
+
+@lru_cache(maxsize=512)  # a page's orders are of few days
+def _days(day: str) -> int:
+    """Days since 1970."""
+    try:
+        return date.fromisoformat(day).toordinal() - _EPOCH.toordinal()
+    except ValueError:
+        raise ValueError(_NO_SUCH) from None  # Python's own text may quote the value
 
 
 @lru_cache(maxsize=16)  # a page asks for its hour's a thousand times

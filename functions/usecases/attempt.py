@@ -54,11 +54,13 @@ class Attempt:
         If the process dies before the plan is written, nothing was sent and the next attempt composes anew.
 
         Raises:
-            LeaseLost: see `Ledger.create_plan`.
+            LeaseLost: see `Ledger.draft_plan`.
         """
-        plan = plan.placing(self.dispatch.task_data.upload(new, self.check))
+        with self.dispatch.task_data.uploading(new, self.check) as placed:
+            plan = plan.placing(placed)
+            create = self.dispatch.ledger.draft_plan(self.lease, plan)
         self.check()
-        self.dispatch.ledger.create_plan(self.lease, plan)
+        create()
         return plan
 
     def carry_out(self, plan: Plan) -> Plan:

@@ -5,6 +5,7 @@ Every method raises only the errors of `domain/errors.py`.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -180,11 +181,11 @@ class Ledger(Leases, Protocol):
         Its pages in any case, unless `folded`: folds are written side by side, and each is one of the pages.
         """
 
-    def create_plan(self, lease: Lease, plan: Plan) -> None:
-        """Write the plan once, under the lease.  From here on this page is decided.
+    def draft_plan(self, lease: Lease, plan: Plan) -> Callable[[], None]:
+        """Make ready what is called to write the plan once, under the lease; from then on this page is decided.
 
-        Raises:
-            LeaseLost: the lease is no longer this attempt's, or another attempt wrote the plan.
+        Nothing is written before.  The call raises LeaseLost if the lease is no longer this attempt's, or another
+        attempt wrote the plan.
         """
 
     def note_sent(self, lease: Lease, plan: Plan) -> None:
@@ -205,11 +206,13 @@ class Ledger(Leases, Protocol):
 class TaskData(Protocol):
     """The bucket that holds the tasks' objects and the records set aside."""
 
-    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> Sequence[Task]:
-        """Write every task's body; on return all of them exist, and the tasks returned say where.
+    def uploading(
+        self, tasks: Sequence[NewTask], before_each: Callable[[], None]
+    ) -> AbstractContextManager[Sequence[Task]]:
+        """Write every task's body: the context gives the tasks as they say where, and behind it all bodies exist.
 
-        The first failure starts no further upload.  `before_each` is called before each upload, or part of one, and
-        stops them by raising.
+        The first failure starts no further upload, and is raised where the context ends.  `before_each` is called
+        before each upload, or part of one, and stops them by raising.
         """
 
     def set_aside(self, run: Run, progress: Progress, records: Sequence[BadRecord]) -> None:

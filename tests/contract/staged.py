@@ -3,7 +3,7 @@
 import io
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Barrier, get_ident
@@ -23,9 +23,10 @@ from functions.domain.page import sort_out
 from functions.domain.plan import Plan
 from functions.domain.run import Counts, Path, Run
 from functions.domain.staging import StagedIndex, StagedObject, staged_line
-from functions.domain.task import NewTask, compose
+from functions.domain.task import NewTask, Task, compose
 from functions.domain.values import AttributeValue, Item
 from functions.domain.window import Window
+from functions.usecases.ports import TaskData
 
 INDEX: Final = "BookingDateUTC-BookingTimeUTC-index"
 WINDOW: Final = Window(datetime(2026, 9, 17, 15, tzinfo=UTC))
@@ -89,6 +90,15 @@ def members(count: int) -> list[NewTask]:
 
 def at_any_time() -> None:
     """An attempt that always has time left."""
+
+
+def uploaded(
+    task_data: TaskData, tasks: Sequence[NewTask], before_each: Callable[[], None] = at_any_time
+) -> Sequence[Task]:
+    """The tasks where they lie, once all their bodies exist."""
+    with task_data.uploading(tasks, before_each) as placed:
+        pass
+    return placed
 
 
 def a_run(

@@ -151,7 +151,7 @@ def planned(ledger: DynamoLedger, run: Run, *plans: Plan) -> None:
     assert ledger.take(run) is None
     for plan in plans:
         lease = ledger.renew(run, plan.lane)
-        ledger.create_plan(lease, plan)
+        ledger.draft_plan(lease, plan)()
     ledger.release(run.lease_owner)
 
 

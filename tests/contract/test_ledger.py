@@ -35,7 +35,6 @@ from tests.contract.staged import (
     a_run,
     a_staged_object,
     alter_answers,
-    at_any_time,
     calls_of,
     composed,
     key_of,
@@ -45,6 +44,7 @@ from tests.contract.staged import (
     record,
     stage,
     taken_again,
+    uploaded,
 )
 
 RUN = a_run("first")
@@ -69,7 +69,7 @@ def write(ledger: DynamoLedger, run_id: str, *plans: Plan) -> None:
     for lane, of_lane in itertools.groupby(plans, lambda plan: plan.lane):
         lease = ledger.renew(run, lane)
         for plan in of_lane:
-            ledger.create_plan(lease, plan)
+            ledger.draft_plan(lease, plan)()
     ledger.release(run.lease_owner)
 
 
@@ -91,7 +91,7 @@ def rows_of(ledger: DynamoLedger, run_id: str = "first") -> list[Row]:
 
 def test_a_plan_is_read_back_as_it_was_written(ledger: DynamoLedger) -> None:
     plan = Plan(3, tuple(new.task for new in members(3)), TOKEN, Counts(1, 5, 4, 3, 1, 0, 3, 3))
-    ledger.create_plan(begin(ledger), plan)
+    ledger.draft_plan(begin(ledger), plan)()
     assert ledger.read_plan(RUN, 3) == plan
     assert ledger.read_plan(RUN, 2) is None
 
@@ -108,7 +108,7 @@ def test_a_plan_is_read_back_as_it_was_written(ledger: DynamoLedger) -> None:
 def test_odd_ids_and_keys_survive_the_body(ledger: DynamoLedger, ids: tuple[str, str, str]) -> None:
     versions = tuple(RecordVersion(f'{{"Id":{each},"Rev":1}}', "2026-09-17", "15:00:00.5Z") for each in ids)
     tasks = tuple(Task(f"{route}-{ids[0]}", route, Group(*ids), WINDOW.next, versions) for route in Route)
-    ledger.create_plan(begin(ledger), Plan(1, tasks, None, Counts()))
+    ledger.draft_plan(begin(ledger), Plan(1, tasks, None, Counts()))()
     plan = ledger.read_plan(RUN, 1)
     assert plan is not None
     assert plan.tasks == tasks
@@ -123,26 +123,26 @@ def test_a_plan_keeps_where_its_tasks_lie_in_a_pack_also_where_its_body_is_an_ob
 ) -> None:
     packing = replace(task_data, layout=Layout.PACKED)
     new, alone = members(40), composed(record("R", MemberId={"S": "alone"}))
-    plan = a_plan(1, [*new, *alone]).placing(packing.upload(new, at_any_time))
+    plan = a_plan(1, [*new, *alone]).placing(uploaded(packing, new))
     assert [task.extent is None for task in plan.tasks] == [False] * 40 + [True]
     lease = begin(ledger)
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     assert ledger.read_plan(RUN, 1) == plan
     assert list(ledger.plans(PlansOf(RUN.window, None))) == [plan]
     monkeypatch.setattr(ledger_module, "MAX_BODY_BYTES", 100)
-    ledger.create_plan(lease, replace(plan, page=2))
+    ledger.draft_plan(lease, replace(plan, page=2))()
     assert ledger.read_plan(RUN, 2) == replace(plan, page=2)
 
 
 def test_an_empty_plan_is_written_too_and_decides_its_page(ledger: DynamoLedger) -> None:
-    ledger.create_plan(begin(ledger), a_plan(1, next_token=TOKEN))
+    ledger.draft_plan(begin(ledger), a_plan(1, next_token=TOKEN))()
     assert ledger.read_plan(RUN, 1) == a_plan(1, next_token=TOKEN)
 
 
 def test_a_finished_plan_has_its_final_counts_and_comes_without_its_tasks(ledger: DynamoLedger) -> None:
     lease = begin(ledger)
     plan = a_plan(1, members(2), TOKEN)
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     final = replace(plan, counts=Counts(pages=1, dispatched=2))
     assert ledger.finish_plan(lease, final) == replace(final, finished=True)
     assert ledger.read_plan(RUN, 1) == replace(final, finished=True, tasks=())
@@ -196,7 +196,7 @@ def test_a_plan_is_not_written_under_a_lease_that_is_lost(
     lease = begin(ledger)
     lose(ledger, clock)
     with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's to plan$"):
-        ledger.create_plan(lease, a_plan(1, members(2)))
+        ledger.draft_plan(lease, a_plan(1, members(2)))()
     assert rows_of(ledger) == []
 
 
@@ -206,7 +206,7 @@ def test_a_plan_is_not_finished_under_a_lease_that_is_lost(
 ) -> None:
     lease = begin(ledger)
     plan = a_plan(1, members(2))
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     lose(ledger, clock)
     with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's to finish$"):
         ledger.finish_plan(lease, plan)
@@ -219,7 +219,7 @@ def test_nothing_is_noted_under_a_lease_that_is_lost(
 ) -> None:
     lease = begin(ledger)
     plan = a_plan(1, members(2))
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     before = rows_of(ledger)
     lose(ledger, clock)
     with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's$"):
@@ -234,7 +234,7 @@ def sent_of(plan: Plan, tasks: Iterable[Task]) -> Plan:
 def test_what_was_sent_of_a_plan_is_known_to_the_next_attempt(ledger: DynamoLedger) -> None:
     plan = a_plan(1, members(3), TOKEN)
     lease = begin(ledger)
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     for count in (1, 2):
         noted = sent_of(plan, plan.tasks[:count])
         ledger.note_sent(lease, noted)
@@ -246,7 +246,7 @@ def test_what_was_sent_of_a_plan_is_known_to_the_next_attempt(ledger: DynamoLedg
 def test_a_finished_plan_keeps_no_note_of_what_was_sent(ledger: DynamoLedger) -> None:
     plan = a_plan(1, members(3))
     lease = begin(ledger)
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     ledger.note_sent(lease, sent_of(plan, plan.tasks))
     ledger.finish_plan(lease, plan)
     (row,) = (row for row in rows_of(ledger) if row["Sk"]["S"].startswith("row#"))
@@ -257,7 +257,7 @@ def test_a_finished_plan_keeps_no_note_of_what_was_sent(ledger: DynamoLedger) ->
 def test_an_attempt_of_another_lane_supersedes_none_of_this_one(ledger: DynamoLedger) -> None:
     lease = begin(ledger, lane=1)
     plan = a_plan(1, members(2), TOKEN, lane=1)
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     for lane in (0, 2):
         ledger.renew(RUN, lane)
     ledger.note_sent(lease, sent_of(plan, plan.tasks[:1]))
@@ -270,7 +270,7 @@ def test_the_same_page_of_two_lanes_has_two_plans_with_tasks_counts_and_ends_of_
     leases = [begin(ledger), ledger.renew(RUN, 1)]
     plans = [a_plan(1, members(2), TOKEN), a_plan(1, members(5), lane=1)]
     for lease, plan in zip(leases, plans, strict=True):
-        ledger.create_plan(lease, plan)
+        ledger.draft_plan(lease, plan)()
     ledger.note_sent(leases[0], sent_of(plans[0], plans[0].tasks[:1]))
     ledger.finish_plan(leases[1], plans[1])
     assert ledger.read_plan(RUN, 1) == sent_of(plans[0], plans[0].tasks[:1])
@@ -283,14 +283,14 @@ def test_an_attempt_under_an_earlier_grant_changes_nothing_in_any_lane(ledger: D
     leases = [begin(ledger), ledger.renew(RUN, 1)]
     plans = [a_plan(1, members(1), lane=lane) for lane in (0, 1)]
     for lease, plan in zip(leases, plans, strict=True):
-        ledger.create_plan(lease, plan)
+        ledger.draft_plan(lease, plan)()
     before = rows_of(ledger)
     again = taken_again(RUN)
     ledger.take(again)
     ledger.renew(again, 0)
     for lease, plan in zip(leases, plans, strict=True):
         with pytest.raises(LeaseLost):
-            ledger.create_plan(lease, replace(plan, page=2))
+            ledger.draft_plan(lease, replace(plan, page=2))()
         with pytest.raises(LeaseLost):
             ledger.note_sent(lease, sent_of(plan, plan.tasks))
         with pytest.raises(LeaseLost):
@@ -309,7 +309,7 @@ def test_a_page_without_a_plan_has_nothing_to_note(ledger: DynamoLedger) -> None
 def test_the_note_of_ten_thousand_sent_tasks_fits_into_the_row(ledger: DynamoLedger) -> None:
     lease = begin(ledger)
     plan = a_plan(1)
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     ids = frozenset(hashlib.sha256(str(number).encode()).hexdigest() for number in range(10_000))
     ledger.note_sent(lease, replace(plan, sent=ids))
     (row,) = (row for row in rows_of(ledger) if "Sent" in row)
@@ -323,15 +323,15 @@ def test_the_note_of_ten_thousand_sent_tasks_fits_into_the_row(ledger: DynamoLed
 def test_a_lease_allows_writes_to_its_last_second(ledger: DynamoLedger, clock: Clock) -> None:
     lease = begin(ledger)
     clock.now = lease.held_until - 1
-    ledger.create_plan(lease, a_plan(1))
+    ledger.draft_plan(lease, a_plan(1))()
     assert ledger.finish_plan(lease, a_plan(1)).finished
 
 
 def test_a_plan_is_written_once_and_a_later_attempt_does_not_replace_it(ledger: DynamoLedger) -> None:
     decided = a_plan(1, members(2), TOKEN)
-    ledger.create_plan(begin(ledger), decided)
+    ledger.draft_plan(begin(ledger), decided)()
     with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's to plan$"):
-        ledger.create_plan(ledger.renew(RUN), a_plan(1, members(5)))
+        ledger.draft_plan(ledger.renew(RUN), a_plan(1, members(5)))()
     assert ledger.read_plan(RUN, 1) == decided
 
 
@@ -346,7 +346,7 @@ def test_a_plan_whose_answer_was_lost_once_is_written_once(ledger: DynamoLedger,
     lease = begin(ledger)
     plan = a_plan(1, members(2), TOKEN)
     requests = stage(ledger.table.client, "TransactWriteItems", [lost_answer])
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     assert (len(requests), len(pauses)) == (2, 1)
     assert ledger.read_plan(RUN, 1) == plan
 
@@ -357,8 +357,8 @@ def test_an_attempt_that_finds_its_own_plan_has_written_it(ledger: DynamoLedger)
     plan = a_plan(1, members(2), TOKEN)
     stage(ledger.table.client, "TransactWriteItems", [lost_answer] * 3)
     with pytest.raises(TransientError, match=r"^create plan: ConnectionClosedError$"):
-        ledger.create_plan(lease, plan)
-    ledger.create_plan(lease, plan)
+        ledger.draft_plan(lease, plan)()
+    ledger.draft_plan(lease, plan)()
     assert ledger.read_plan(RUN, 1) == plan
 
 
@@ -366,7 +366,7 @@ def test_an_attempt_that_finds_its_own_plan_has_written_it(ledger: DynamoLedger)
 def test_a_plan_finished_again_after_its_answer_was_lost_stays_finished(ledger: DynamoLedger) -> None:
     lease = begin(ledger)
     plan = a_plan(1, members(2))
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     requests = stage(ledger.table.client, "TransactWriteItems", [lost_answer] * 4)
     with pytest.raises(TransientError, match=r"^finish plan: ConnectionClosedError$"):
         ledger.finish_plan(lease, plan)
@@ -437,7 +437,7 @@ def test_a_span_and_a_range_of_buckets_are_both_kept_to(ledger: DynamoLedger) ->
 def test_a_staged_page_keeps_its_objects_index_and_is_finished_at_once(ledger: DynamoLedger) -> None:
     lease = begin(ledger, lane=3)
     plan = replace(a_plan(1, next_token=TOKEN, lane=3), finished=True, staged=a_staged_object("staging/1", "a", "b"))
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     read = ledger.read_plan(RUN, 1, 3)
     assert read == plan
     assert read is not None
@@ -487,7 +487,7 @@ def test_the_row_of_a_staged_page_holds_its_index_in_some_kilobytes_at_most(ledg
     for _ in index.noting(f"{number % 256:02x}{'x' * (number * 7 % 900)}\n".encode() for number in range(10_000)):
         pass
     plan = replace(a_plan(1), finished=True, staged=index.of("staging/full"))
-    ledger.create_plan(begin(ledger), plan)
+    ledger.draft_plan(begin(ledger), plan)()
     (row,) = (row for row in rows_of(ledger) if "StagedIndex" in row)
     assert len(row["StagedIndex"]["B"]) < 2048
     assert keys_of(ledger.staged(RUN)) == ["staging/full"]
@@ -557,7 +557,7 @@ def test_the_plans_of_several_windows_and_runs_come_in_the_order_asked_for_and_i
     write(ledger, "a", plan)
     write(ledger, "b", plan, a_plan(2, at("15:10:00Z")))
     ledger.take(after)
-    ledger.create_plan(ledger.renew(after), replace(plan, page=7))
+    ledger.draft_plan(ledger.renew(after), replace(plan, page=7))()
     edge = Span("2026-09-17T16:00:00Z", "2026-09-17T16:00:00Z")
     calls = calls_of(ledger.table.client)
     wanted = (PlansOf(WINDOW.next, ("after",), edge), PlansOf(WINDOW, ("b", "a"), edge), PlansOf(WINDOW, (), edge))
@@ -641,7 +641,7 @@ def test_a_body_too_large_for_an_item_becomes_an_object_and_comes_back(ledger: D
     plan = Plan(1, tasks, None, Counts())
     body = plan_codec.encode(tasks)
     assert len(body) > MAX_BODY_BYTES
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     (row,) = rows_of(ledger)
     assert row["BodyKey"] == text(f"plans/{hashlib.sha256(body).hexdigest()}")
     assert ledger.bodies.get_plan_body(row["BodyKey"]["S"]) == body
@@ -659,7 +659,7 @@ def test_a_plan_past_its_time_to_live_still_counts_while_it_can_be_read(ledger: 
 
 
 def test_every_row_expires_at_least_ninety_days_after_it_was_written(ledger: DynamoLedger) -> None:
-    ledger.create_plan(begin(ledger), a_plan(1, members(1)))
+    ledger.draft_plan(begin(ledger), a_plan(1, members(1)))()
     rows = ledger.table.client.scan(TableName=ledger.table.name)["Items"]
     kinds = {row["Pk"]["S"].partition("#")[0] for row in rows}
     assert kinds == {"edge", "execution", "fence", "window", "plan"}
@@ -667,7 +667,7 @@ def test_every_row_expires_at_least_ninety_days_after_it_was_written(ledger: Dyn
 
 
 def test_every_read_of_the_ledger_is_consistent(ledger: DynamoLedger, journal: DynamoJournal) -> None:
-    ledger.create_plan(begin(ledger), a_plan(1, members(1)))
+    ledger.draft_plan(begin(ledger), a_plan(1, members(1)))()
     calls = calls_of(ledger.table.client)
     journal.others(RUN)
     journal.last_run(WINDOW)
@@ -685,7 +685,7 @@ def test_every_read_of_the_ledger_is_consistent(ledger: DynamoLedger, journal: D
 def test_a_plan_and_its_tasks_are_written_together_under_both_edges_and_the_fence(ledger: DynamoLedger) -> None:
     lease = begin(ledger)
     calls = calls_of(ledger.table.client)
-    ledger.create_plan(lease, a_plan(1, members(1)))
+    ledger.draft_plan(lease, a_plan(1, members(1)))()
     ((operation, params),) = calls
     assert operation == "TransactWriteItems"
     writes = [(kind, write) for each in params["TransactItems"] for kind, write in each.items()]

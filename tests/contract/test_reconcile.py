@@ -123,7 +123,7 @@ def planned(ledger: DynamoLedger, run: Run, *plans: Plan) -> None:
     assert ledger.take(run) is None
     for plan in plans:
         lease = ledger.renew(run, plan.lane)
-        ledger.create_plan(lease, plan)
+        ledger.draft_plan(lease, plan)()
         if plan.finished:
             ledger.finish_plan(lease, plan)
     ledger.release(run.lease_owner)
@@ -136,7 +136,7 @@ def test_a_plan_says_when_it_was_finished(ledger: DynamoLedger, clock: Clock) ->
     clock.now += 100
     assert ledger.take(run) is None
     lease = ledger.renew(run)
-    ledger.create_plan(lease, plan)
+    ledger.draft_plan(lease, plan)()
     clock.now += 100
     ledger.finish_plan(lease, plan)
 

@@ -22,7 +22,6 @@ from tests.contract.staged import (
     WINDOW,
     Step,
     alter_answers,
-    at_any_time,
     calls_of,
     composed,
     lost_answer,
@@ -30,6 +29,7 @@ from tests.contract.staged import (
     record,
     refusal,
     stage,
+    uploaded,
 )
 
 
@@ -236,7 +236,7 @@ def test_a_task_above_eight_megabytes_is_uploaded_in_parts_of_that_size_and_is_t
     calls = calls_of(task_data.client)
     parts = stage(task_data.client, "UploadPart", [])
 
-    task_data.upload([new], at_any_time)
+    uploaded(task_data, [new])
 
     sizes = [int(part.headers["Content-Length"]) for part in parts]
     assert [call.params["PartNumber"] for call in calls if call.operation == "UploadPart"] == [1, 2, 3]
@@ -267,7 +267,7 @@ def test_documents_that_are_read_while_they_are_uploaded_give_the_same_object(
                     yield fields[-1]
 
     streamed = compose_streamed(bookings, WINDOW, Documents)
-    task_data.upload(streamed, at_any_time)
+    uploaded(task_data, streamed)
 
     held = compose(bookings, WINDOW)
     assert [new.task for new in streamed] == [new.task for new in held]
@@ -289,7 +289,7 @@ def test_an_attempt_is_asked_before_every_call_and_what_it_stops_leaves_nothing_
         return before_each
 
     seen = calls_of(task_data.client)
-    task_data.upload([new], stop_at(0))
+    uploaded(task_data, [new], stop_at(0))
     calls = asked
     assert calls == len(seen) > 2 + 5
 
@@ -297,7 +297,7 @@ def test_an_attempt_is_asked_before_every_call_and_what_it_stops_leaves_nothing_
     for last in range(1, calls + 1):
         asked = 0
         with pytest.raises(LeaseLost):
-            task_data.upload([new], stop_at(last))
+            uploaded(task_data, [new], stop_at(last))
         assert asked == last
         assert open_uploads(task_data.client, task_data.bucket) == []
         assert "Contents" not in task_data.client.list_objects_v2(Bucket=task_data.bucket)
@@ -319,7 +319,7 @@ def test_a_failed_upload_in_parts_says_who_acts_and_is_aborted(
     new = a_large_task()
     stage(task_data.client, operation, itertools.repeat(step))
     with pytest.raises(DispatcherError, match=rf"^{operation}: ") as raised:
-        task_data.upload([new], at_any_time)
+        uploaded(task_data, [new])
     assert type(raised.value) is kind
     assert not re.search(f"R001|{new.task.task_id}", str(raised.value))
     assert open_uploads(task_data.client, task_data.bucket) == []
@@ -329,7 +329,7 @@ def test_a_failed_upload_in_parts_says_who_acts_and_is_aborted(
 def test_an_error_within_an_answer_200_to_the_completion_is_no_success(task_data: S3TaskData) -> None:
     stage(task_data.client, "CompleteMultipartUpload", itertools.repeat(refusal("InternalError", 200)))
     with pytest.raises(TransientError, match=r"^CompleteMultipartUpload: InternalError "):
-        task_data.upload([a_large_task()], at_any_time)
+        uploaded(task_data, [a_large_task()])
 
 
 @pytest.mark.usefixtures("pauses", "small_parts")
@@ -340,7 +340,7 @@ def test_a_completion_whose_answer_is_lost_is_done_or_tried_anew_and_never_a_per
     stage(task_data.client, "CompleteMultipartUpload", [lost_answer])
     for _ in range(2):
         try:
-            task_data.upload([new], at_any_time)
+            uploaded(task_data, [new])
         except TransientError as error:
             assert str(error) == "CompleteMultipartUpload: the upload is gone"  # noqa: PT017 -- both ends are good
     assert read_back(task_data, new) == object_body(new, task_data.bucket)

@@ -25,7 +25,6 @@ from functions.domain.task import NewTask, Task, object_body
 from tests.contract.staged import (
     Step,
     a_run,
-    at_any_time,
     calls_of,
     composed,
     lost_answer,
@@ -34,6 +33,7 @@ from tests.contract.staged import (
     record,
     refusal,
     stage,
+    uploaded,
 )
 
 SAFE_KEY = re.compile(r"[A-Za-z0-9!_.*'()/=-]+")
@@ -62,7 +62,7 @@ def objects(task_data: S3TaskData) -> dict[str, bytes]:
 def test_odd_ids_lead_to_safe_keys_and_are_whole_in_the_object(task_data: S3TaskData, ids: tuple[str, ...]) -> None:
     shop, member, engine = ids
     new = composed(record("R1", ShopId={"S": shop}, MemberId={"S": member}, PromotionEngineId={"S": engine}))
-    task_data.upload(new, at_any_time)
+    uploaded(task_data, new)
     ((key, body),) = objects(task_data).items()
     assert key == new[0].task.object_key
     assert SAFE_KEY.fullmatch(key)
@@ -74,15 +74,15 @@ def test_odd_ids_lead_to_safe_keys_and_are_whole_in_the_object(task_data: S3Task
 
 
 def test_long_ids_that_differ_in_their_last_character_have_two_objects(task_data: S3TaskData) -> None:
-    task_data.upload(composed(*(record(f"R{n}", MemberId={"S": twin}) for n, twin in enumerate(TWINS))), at_any_time)
+    uploaded(task_data, composed(*(record(f"R{n}", MemberId={"S": twin}) for n, twin in enumerate(TWINS))))
     assert {json.loads(body)["MemberId"] for body in objects(task_data).values()} == set(TWINS)
 
 
 def test_uploading_again_writes_the_same_bytes_under_the_same_keys(task_data: S3TaskData) -> None:
     records = [record(f"R{n}", MemberId={"N": str(n % 3)}, Tags={"SS": ["b", "a"]}) for n in range(9)]
-    task_data.upload(composed(*records), at_any_time)
+    uploaded(task_data, composed(*records))
     first = objects(task_data)
-    task_data.upload(composed(*records), at_any_time)
+    uploaded(task_data, composed(*records))
     assert len(first) == 3
     assert objects(task_data) == first
 
@@ -90,7 +90,7 @@ def test_uploading_again_writes_the_same_bytes_under_the_same_keys(task_data: S3
 def test_the_exact_bytes_are_read_back_and_no_checksum_stands_between(task_data: S3TaskData) -> None:
     new = composed(record("R1", Note={"S": "é" * 70_000}, Raw={"B": bytes(range(256))}))
     requests = stage(task_data.client, "PutObject", [])
-    task_data.upload(new, at_any_time)
+    uploaded(task_data, new)
     body = bytes(range(256)) * 4096
     task_data.put_plan_body("plans/body", body)
     assert objects(task_data) == {
@@ -104,7 +104,7 @@ def test_the_exact_bytes_are_read_back_and_no_checksum_stands_between(task_data:
 
 def test_no_task_is_no_call(task_data: S3TaskData) -> None:
     calls = calls_of(task_data.client)
-    task_data.upload([], at_any_time)
+    uploaded(task_data, [])
     assert calls == []
 
 
@@ -146,9 +146,9 @@ def test_a_conflict_is_never_taken_for_a_written_object_and_passes_when_tried_ag
     stage(task_data.client, "PutObject", [conflict] * (2 * CALL_ATTEMPTS + 1))
     for _ in range(2):
         with pytest.raises(TransientError, match=r"^PutObject: ConditionalRequestConflict "):
-            task_data.upload(new, at_any_time)
+            uploaded(task_data, new)
         assert objects(task_data) == {}
-    task_data.upload(new, at_any_time)
+    uploaded(task_data, new)
     assert len(pauses) == 2 + 2 + 1
     assert objects(task_data) == {new[0].task.object_key: object_body(new[0], task_data.bucket)}
 
@@ -158,7 +158,7 @@ def test_a_conflict_for_ever_is_a_failure_every_time(task_data: S3TaskData) -> N
     stage(task_data.client, "PutObject", itertools.repeat(refusal("ConditionalRequestConflict", 409)))
     for _ in range(5):
         with pytest.raises(TransientError, match=r"^PutObject: ConditionalRequestConflict "):
-            task_data.upload(members(1), at_any_time)
+            uploaded(task_data, members(1))
     assert objects(task_data) == {}
 
 
@@ -178,7 +178,7 @@ def test_a_failed_upload_says_who_acts_and_holds_no_value_of_a_record(
     new = members(1)
     stage(task_data.client, "PutObject", itertools.repeat(step))
     with pytest.raises(DispatcherError, match=r"^PutObject: ") as raised:
-        task_data.upload(new, at_any_time)
+        uploaded(task_data, new)
     assert type(raised.value) is kind
     assert not re.search(f"member-0|{new[0].task.task_id}", str(raised.value))
 
@@ -188,14 +188,14 @@ def test_a_failed_upload_says_who_acts_and_holds_no_value_of_a_record(
 def test_an_upload_that_fails_twice_and_then_succeeds_is_one_object(task_data: S3TaskData, step: Step) -> None:
     new = members(1)
     requests = stage(task_data.client, "PutObject", [step, step])
-    task_data.upload(new, at_any_time)
+    uploaded(task_data, new)
     assert len(requests) == 3
     assert objects(task_data) == {new[0].task.object_key: object_body(new[0], task_data.bucket)}
 
 
 def test_a_missing_bucket_is_a_configuration_error(task_data: S3TaskData) -> None:
     with pytest.raises(ConfigurationError, match=r"^PutObject: NoSuchBucket "):
-        replace(task_data, bucket="no-such-bucket").upload(members(1), at_any_time)
+        uploaded(replace(task_data, bucket="no-such-bucket"), members(1))
 
 
 def test_uploads_run_sixteen_side_by_side_within_the_clients_connections(
@@ -210,7 +210,7 @@ def test_uploads_run_sixteen_side_by_side_within_the_clients_connections(
     new = members(10 * pool.THREADS)
     stage(task_data.client, "PutObject", [wait_for_all] * len(new))
     with caplog.at_level(logging.WARNING):
-        task_data.upload(new, at_any_time)
+        uploaded(task_data, new)
     assert set(objects(task_data)) == {each.task.object_key for each in new}
     assert caplog.records == []
 
@@ -236,7 +236,7 @@ def test_the_first_failing_upload_starts_no_later_one(task_data: S3TaskData, mon
     monkeypatch.setattr(pool, "wait", wait_and_tell)
     requests = stage(task_data.client, "PutObject", [fail_or_wait] * pool.THREADS)
     with pytest.raises(ConfigurationError, match=r"^PutObject: AccessDenied "):
-        task_data.upload(new, at_any_time)
+        uploaded(task_data, new)
     under_way = {each.task.object_key for each in new[: pool.THREADS]}
     assert {str(request.url).partition(f"{task_data.bucket}/")[2] for request in requests} == under_way
     assert set(objects(task_data)) == under_way - {failing}
@@ -265,7 +265,7 @@ def test_all_tasks_of_a_plan_are_one_object_and_each_is_read_by_its_range(packin
         *(record(f"R{n}", MemberId={"S": f"m\u00e9{n}"}, Raw={"B": bytes(range(n, 256))}) for n in range(30))
     )
     calls = calls_of(packing.client)
-    placed = {task.task_id: task for task in packing.upload(new, at_any_time)}
+    placed = {task.task_id: task for task in uploaded(packing, new)}
 
     assert [(call.operation, call.params["ContentType"]) for call in calls] == [("PutObject", "application/x-ndjson")]
     ((key, content),) = objects(packing).items()
@@ -279,18 +279,57 @@ def test_all_tasks_of_a_plan_are_one_object_and_each_is_read_by_its_range(packin
 
 def test_no_new_task_is_no_pack(packing: S3TaskData) -> None:
     calls = calls_of(packing.client)
-    assert list(packing.upload([], at_any_time)) == []
+    assert list(uploaded(packing, [])) == []
     assert calls == []
 
 
 def test_packing_again_writes_the_same_bytes_under_the_same_key_and_other_bytes_elsewhere(packing: S3TaskData) -> None:
     for _ in range(2):
-        packing.upload(composed(record("R1"), record("R2", MemberId={"N": "7"})), at_any_time)
+        uploaded(packing, composed(record("R1"), record("R2", MemberId={"N": "7"})))
     first = objects(packing)
     assert len(first) == 1
-    packing.upload(composed(record("R1", Note={"S": "later"}), record("R2", MemberId={"N": "7"})), at_any_time)
+    uploaded(packing, composed(record("R1", Note={"S": "later"}), record("R2", MemberId={"N": "7"})))
     assert len(objects(packing)) == 2
     assert first.items() <= objects(packing).items()
+
+
+def test_a_pack_is_uploaded_beside_what_is_done_meanwhile_and_is_there_behind_it(packing: S3TaskData) -> None:
+    """An attempt makes its plan ready meanwhile, of tasks that know where their bodies will lie."""
+    new, meanwhile_done = members(2), threading.Event()
+
+    def before_each() -> None:
+        assert meanwhile_done.wait(10)
+
+    with packing.uploading(new, before_each) as placed:
+        assert objects(packing) == {}
+        meanwhile_done.set()
+    assert set(objects(packing)) == {task.key for task in placed}
+
+
+def test_an_upload_has_ended_when_what_was_done_meanwhile_is_seen_to_have_failed(packing: S3TaskData) -> None:
+    failed = threading.Event()
+
+    def before_each() -> None:
+        assert failed.wait(10)
+
+    def fail() -> None:
+        failed.set()
+        raise ConfigurationError("no plan")
+
+    with pytest.raises(ConfigurationError, match="no plan"), packing.uploading(members(2), before_each):
+        fail()
+    assert len(objects(packing)) == 1
+
+
+@pytest.mark.parametrize("layout", Layout)
+def test_an_upload_that_fails_is_seen_behind_what_is_done_meanwhile(task_data: S3TaskData, layout: Layout) -> None:
+    done = []
+    with (
+        pytest.raises(ConfigurationError, match="PutObject"),
+        replace(task_data, layout=layout, bucket="no-such-bucket").uploading(members(2), lambda: None),
+    ):
+        done.append("meanwhile")
+    assert done == ["meanwhile"]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -302,7 +341,7 @@ def test_a_large_pack_is_uploaded_in_parts_and_what_an_attempt_stops_leaves_noth
     def before_each() -> None:
         next(asked)
 
-    placed = {task.task_id: task for task in packing.upload(new, before_each)}
+    placed = {task.task_id: task for task in uploaded(packing, new, before_each)}
     assert next(asked) - 1 == len(calls) > 2 + 5
     assert {call.operation for call in calls} == {"CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"}
     assert [read_range(packing, one, placed) for one in new] == [object_body(one, packing.bucket) for one in new]
@@ -315,7 +354,7 @@ def test_a_large_pack_is_uploaded_in_parts_and_what_an_attempt_stops_leaves_noth
 
     again = itertools.count(1)
     with pytest.raises(LeaseLost):
-        packing.upload(new, stopped)
+        uploaded(packing, new, stopped)
     assert objects(packing) == {}
     assert "Uploads" not in packing.client.list_multipart_uploads(Bucket=packing.bucket)
 
@@ -325,7 +364,7 @@ def test_a_task_whose_documents_are_streamed_lies_alone_beside_the_pack(packing:
     held, large = composed(record("R1")), composed(record("R2", MemberId={"N": "9"}))
     streamed = [replace(one, documents=_Anew(one.documents)) for one in large]
 
-    first, second = packing.upload([*held, *streamed], at_any_time)
+    first, second = uploaded(packing, [*held, *streamed])
 
     assert (first.extent is not None, second.extent) == (True, None)
     assert objects(packing) == {
@@ -358,7 +397,7 @@ def test_a_pack_that_could_not_be_written_says_who_acts(
 ) -> None:
     stage(packing.client, "PutObject", itertools.repeat(step))
     with pytest.raises(DispatcherError, match=r"^PutObject: ") as raised:
-        packing.upload(members(3), at_any_time)
+        uploaded(packing, members(3))
     assert type(raised.value) is kind
     assert "member-0" not in str(raised.value)
     assert objects(packing) == {}
@@ -369,7 +408,7 @@ def test_a_pack_that_could_not_be_written_says_who_acts(
 def test_a_pack_that_fails_twice_and_then_succeeds_is_one_object(packing: S3TaskData, step: Step) -> None:
     new = members(3)
     stage(packing.client, "PutObject", [step, step])
-    packing.upload(new, at_any_time)
+    uploaded(packing, new)
     pack = Pack.of(new, packing.bucket)
     assert objects(packing) == {pack.key: b"".join(pack.pieces())}
 

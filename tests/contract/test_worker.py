@@ -21,7 +21,17 @@ from functions.worker.aws import DynamoBookings, S3TaskObjects, SandboxGrants
 from functions.worker.contract import UnworkableTask
 from functions.worker.ports import Answer, Message, Standing
 from functions.worker.task import Order, Schema, judge, read_message, read_orders
-from tests.contract.staged import WINDOW, MakeIndex, at_any_time, cancelled, composed, fresh, record, refusal, stage
+from tests.contract.staged import (
+    WINDOW,
+    MakeIndex,
+    cancelled,
+    composed,
+    fresh,
+    record,
+    refusal,
+    stage,
+    uploaded,
+)
 from tools.workspace import ROOT
 
 
@@ -68,7 +78,7 @@ class Sandbox:
         if self.schema.date_attribute != DATE_ATTRIBUTE:
             item = {**item, DATE_ATTRIBUTE: {"S": item[self.schema.date_attribute]["S"].partition("#")[0]}}
         (new,) = composed(item)
-        self._task_data.upload([new], at_any_time)
+        uploaded(self._task_data, [new])
         task = read_message(message_body(new.task, self._task_data.bucket), self._task_data.bucket)
         (order,) = read_orders(task, self.objects.read(task.header.Key), self.schema)
         return order
@@ -203,7 +213,7 @@ def test_worker_and_reader_take_a_task_of_either_layout(
 ) -> None:
     new = composed(*(record(f"R{n}", MemberId={"N": str(n // 2)}, Note={"S": "\u00e9"}) for n in range(6)))
     objects, bucket = S3TaskObjects(aws("s3"), task_data.bucket), task_data.bucket
-    for task, one in zip(replace(task_data, layout=layout).upload(new, at_any_time), new, strict=True):
+    for task, one in zip(uploaded(replace(task_data, layout=layout), new), new, strict=True):
         body = message_body(task, bucket)
         received = read_message(body, bucket)
         content = objects.read(received.header.Key, received.extent)
@@ -216,14 +226,14 @@ def test_worker_and_reader_take_a_task_of_either_layout(
 
 def test_the_reader_keeps_every_digit_of_a_number(aws: Callable[[str], Any], task_data: S3TaskData) -> None:
     amount = "12345678901234567890.123456789012345678"
-    (task,) = replace(task_data, layout=Layout.PACKED).upload(composed(record("R1", Amount={"N": amount})), at_any_time)
+    (task,) = uploaded(replace(task_data, layout=Layout.PACKED), composed(record("R1", Amount={"N": amount})))
 
     (order,) = READER(message_body(task, task_data.bucket), aws("s3"))["Orders"]
     assert str(order["Amount"]) == amount
 
 
 def test_the_reader_refuses_bytes_that_are_not_the_task_s(aws: Callable[[str], Any], task_data: S3TaskData) -> None:
-    (task,) = replace(task_data, layout=Layout.PACKED).upload(composed(record("R1")), at_any_time)
+    (task,) = uploaded(replace(task_data, layout=Layout.PACKED), composed(record("R1")))
     content = aws("s3").get_object(Bucket=task_data.bucket, Key=task.key)["Body"].read()
     altered = content.replace(b'"R1"', b'"R2"')
     aws("s3").put_object(Bucket=task_data.bucket, Key=task.key, Body=altered)

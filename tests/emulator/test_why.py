@@ -83,7 +83,7 @@ class Site:
         """Write a plan under the run's leases."""
         assert self.ledger.take(RUN) is None
         lease = self.ledger.renew(RUN, plan.lane)
-        self.ledger.create_plan(lease, plan)
+        self.ledger.draft_plan(lease, plan)()
         return lease
 
     def stage(self, *bookings: Item, page: int, lane: int) -> str:
@@ -184,8 +184,8 @@ def test_a_dispatched_booking_is_found_in_its_task_on_the_queue(site: Site) -> N
 
 def test_of_a_task_in_a_pack_the_pack_and_its_bytes_are_told(site: Site) -> None:
     tasks = compose(site.read(R1, R2, R5), HOUR)
-    placed = S3TaskData(site.application.s3, site.bucket, Layout.PACKED).upload(tasks, lambda: None)
-    plan = Plan(1, tuple(placed), None, Counts(pages=1))
+    with S3TaskData(site.application.s3, site.bucket, Layout.PACKED).uploading(tasks, lambda: None) as placed:
+        plan = Plan(1, tuple(placed), None, Counts(pages=1))
     site.ledger.finish_plan(site.decide(plan), plan)
     extent = placed[1].extent
     assert extent is not None

@@ -88,6 +88,7 @@ def test_its_environment_is_what_its_settings_read(function: dict[str, Any]) -> 
         "POWERTOOLS_SERVICE_NAME",
         "POWERTOOLS_METRICS_NAMESPACE",
         "LOG_LEVEL",
+        "GLIBC_TUNABLES",
     }
 
 

@@ -412,13 +412,17 @@ class FakeLedger:
             folds = [plan.staged for plan in plans if plan.staged and plan.lane >= FIRST_FOLD]
             yield from (folded and folds) or pages
 
-    def create_plan(self, lease: Lease, plan: Plan) -> None:
-        """See `Ledger.create_plan`."""
+    def draft_plan(self, lease: Lease, plan: Plan) -> Callable[[], None]:
+        """See `Ledger.draft_plan`."""
         place = (lease.run.window, lease.run.run_id, plan.lane, plan.page)
-        with self.faults.call("create plan", str(plan.page)):
-            if not self._still_held(lease) or place in self.stored:
-                raise LeaseLost(f"page {plan.page} is no longer this attempt's to plan")
-            self.stored[place] = lease.attempt, plan
+
+        def create() -> None:
+            with self.faults.call("create plan", str(plan.page)):
+                if not self._still_held(lease) or place in self.stored:
+                    raise LeaseLost(f"page {plan.page} is no longer this attempt's to plan")
+                self.stored[place] = lease.attempt, plan
+
+        return create
 
     def note_sent(self, lease: Lease, plan: Plan) -> None:
         """See `Ledger.note_sent`."""
@@ -492,18 +496,19 @@ class FakeTaskData:
     bad_records: dict[tuple[str, int, int], Sequence[BadRecord]] = field(default_factory=dict)
     """By run, lane and page."""
 
-    def upload(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> Sequence[Task]:
-        """See `TaskData.upload`."""
+    @contextmanager
+    def uploading(self, tasks: Sequence[NewTask], before_each: Callable[[], None]) -> Iterator[Sequence[Task]]:
+        """See `TaskData.uploading`: they are written behind the block, which is the latest that they may be."""
         held = [new for new in tasks if self.layout is Layout.PACKED and isinstance(new.documents, Sequence)]
         alone = [new for new in tasks if self.layout is Layout.OBJECT or not isinstance(new.documents, Sequence)]
         packs = [Pack.of(held, BUCKET)] if held else []
         bodies = [(pack.key, b"".join(pack.pieces())) for pack in packs]
         bodies += [(new.task.object_key, object_body(new, BUCKET)) for new in alone]
+        yield [*(task for pack in packs for task in pack.tasks), *(new.task for new in alone)]
         for key, body in bodies:
             before_each()
             with self.faults.call("upload"):
                 self.objects[key] = body
-        return [*(task for pack in packs for task in pack.tasks), *(new.task for new in alone)]
 
     @property
     def bodies(self) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from functions.domain.budget import PAGE_LEASE_SECONDS
 from functions.domain.errors import ConfigurationError
 from functions.domain.pack import Layout, Pack, pack_digest, pack_key
 from functions.domain.run import Path
-from functions.domain.task import NewTask, message_body, object_body
+from functions.domain.task import FEW, NewTask, message_body, object_body
 from functions.domain.versions import BLOCK, PackedVersions
 from functions.usecases import merge_bucket
 from functions.worker.ports import Message
@@ -71,25 +71,29 @@ def test_a_pack_s_key_is_made_of_its_bytes_its_window_and_nothing_else() -> None
 
 
 def test_a_large_pack_is_made_twice_and_held_never(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No document is asked for before it is needed."""
+    """No document is asked for before it is needed, but where there are few."""
     monkeypatch.setattr(pack_module, "HELD_BYTES", 100)
+    many = range(FEW + 1)
     asked: list[int] = []
 
     class Documents(tuple[str, ...]):
         __slots__ = ()
 
+        def __len__(self) -> int:
+            return len(many)
+
         def __iter__(self) -> Any:
-            for place in range(3):
+            for place in many:
                 asked.append(place)
                 yield "{}"
 
     (new,) = composed(booking("R1"))
     pack = Pack.of([replace(new, documents=Documents())], BUCKET)
-    assert asked == [0, 1, 2]
+    assert asked == [*many]
     pieces = iter(pack.pieces())
     next(pieces)
     next(pieces)
-    assert asked == [0, 1, 2, 0]
+    assert asked == [*many, 0]
 
 
 @pytest.mark.parametrize("held", [0, 700, 1_000_000], ids=["nothing", "the first", "all"])
@@ -263,7 +267,8 @@ def test_an_upload_that_comes_late_changes_nothing_that_a_plan_points_at() -> No
     (message,) = world.queues.messages
     read = world.body(message)
 
-    world.task_data.upload(late, lambda: None)
+    with world.task_data.uploading(late, lambda: None):
+        pass
 
     assert b"after" in read
     assert world.body(message) == read

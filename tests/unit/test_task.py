@@ -1,6 +1,8 @@
 import hashlib
 import json
 import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.domain.booking import Booking, Group, RecordVersion, Route, read_booking
-from functions.domain.task import NewTask, Task, compose, distinct_groups, message_body, object_body, rounds, task_id
+from functions.domain.task import (
+    FEW,
+    NewTask,
+    Task,
+    compose,
+    distinct_groups,
+    message_body,
+    object_body,
+    object_pieces,
+    rounds,
+    task_id,
+)
 from tests.unit.fakes import booking, window
 
 KEY = ("RecordId",)
@@ -230,6 +243,19 @@ def test_the_object_holds_the_message_s_header_and_every_attribute_of_every_orde
         "ShopId": 1001,
         "Tags": ["a", "b"],
     }
+
+
+@pytest.mark.parametrize("count", [1, FEW, FEW + 1])
+@pytest.mark.parametrize("form", [tuple, iter])
+def test_a_body_is_the_same_in_one_piece_and_in_several(
+    form: Callable[[Iterable[str]], Iterable[str]], count: int
+) -> None:
+    (new,) = composed(*(booking(f"R{n}") for n in range(count)))
+    pieces = list(object_pieces(replace(new, documents=form(new.documents)), "bucket"))
+
+    assert b"".join(pieces) == object_body(new, "bucket")
+    assert [order["RecordId"] for order in json.loads(b"".join(pieces))["Orders"]] == [f"R{n}" for n in range(count)]
+    assert (len(pieces) == 1) == (form is tuple and count <= FEW)
 
 
 @pytest.mark.parametrize("text", ["s\ufffe", "s\uffff", "s\x00\x1f", "日本\U0001f600", 's"\\'])
