@@ -49,7 +49,7 @@ def context_of(function_seconds: int) -> Any:
     return SimpleNamespace(
         function_name="dispatch",
         function_version="1",
-        memory_limit_in_mb=1280,
+        memory_limit_in_mb=1536,
         invoked_function_arn="arn:aws:lambda:eu-central-1:111122223333:function:dispatch",
         aws_request_id="benchmark",
         get_remaining_time_in_millis=lambda: function_seconds * 1000,

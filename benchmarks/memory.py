@@ -69,7 +69,7 @@ _ENVIRONMENT: Final = {
     LAYOUT: OBJECT,
     "POWERTOOLS_SERVICE_NAME": "dispatcher",
     "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
-    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1",
     "PYTHONHASHSEED": "0",
 }
 INK: Final = "#737b85"

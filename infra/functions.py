@@ -21,7 +21,7 @@ from infra.storage import Storage
 SMALL: Final = Size(SMALL_FUNCTION_SECONDS, 512)
 COUNTING: Final = Size(SMALL_FUNCTION_SECONDS, 1024)
 """Of functions that read all plans of a run: with more memory comes more CPU."""
-PAGE: Final = Size(PAGE_FUNCTION_SECONDS, 1280)
+PAGE: Final = Size(PAGE_FUNCTION_SECONDS, 1536)
 """The least with which a page of 1,000 is near the time that its calls alone take: `docs/cost.md` has the table."""
 WINDOW: Final = Size(WINDOW_FUNCTION_SECONDS, 3008)
 """The full read holds the whole hour, and so does the comparison with it.  More memory a new account does not grant

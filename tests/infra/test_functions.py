@@ -213,7 +213,7 @@ def test_a_page_has_more_memory_than_a_small_step_and_a_whole_window_more_than_a
     functions: dict[str, Any],
 ) -> None:
     memory = {name: function["MemorySize"] for name, function in functions.items()}
-    assert memory["PlanRun"] < memory["DispatchPage"] == 1280 < memory["DispatchWindow"]
+    assert memory["PlanRun"] < memory["DispatchPage"] == 1536 < memory["DispatchWindow"]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -223,7 +223,7 @@ def test_the_environment_is_exactly_what_the_settings_read(functions: dict[str, 
         "POWERTOOLS_SERVICE_NAME": "dispatcher",
         "POWERTOOLS_METRICS_NAMESPACE": "BookingtimeDispatcher",
         "LOG_LEVEL": "INFO",
-        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1",
     }
     assert fixed.items() <= environment.items()
     own = {variable: value for variable, value in environment.items() if variable not in fixed}

@@ -37,7 +37,7 @@ MESSAGE_UNIT_BYTES: Final = 64 * 1024
 
 SMALL_MEMORY_MB: Final = 512
 COUNTING_MEMORY_MB: Final = 1024
-PAGE_MEMORY_MB: Final = 1280
+PAGE_MEMORY_MB: Final = 1536
 WINDOW_MEMORY_MB: Final = 3008
 """As `infra/functions.py` sets them; a test holds these against it."""
 CPU_MEMORY_MB: Final = 1769

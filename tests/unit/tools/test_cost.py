@@ -55,10 +55,10 @@ def test_an_hour_of_1500_bookings_costs_what_its_calls_cost_by_hand() -> None:
     assert found["CloudWatch alarms"].month == pytest.approx(METRICS * 0.30 + 23 * 0.10 + 3.00)
     assert found["EventBridge"].hour == pytest.approx(2 * 1.00 / 1e6)
     # Calls: 2 pages, 3 of the run, 6 of the reconcile.
-    # 512 MB, 1,024 MB and 1,280 MB are paid for.
+    # 512 MB, 1,024 MB and 1,536 MB are paid for.
     busy = (1500 * 55e-6 + 300 * 635e-6) * 1769 / 1024 + 2 * 0.2 / 2 + 0.2
-    busy += (1500 * 95e-6 + 300 * 15e-6) * 1769 / 1024 + 2 * 0.2 * 1.25
-    waiting = 0.015 * (2 * 6 * 1.25 + 2 * 3 / 2 + 3 + (4 + 4 * 3) * 1.25)
+    busy += (1500 * 95e-6 + 300 * 15e-6) * 1769 / 1024 + 2 * 0.2 * 1.5
+    waiting = 0.015 * (2 * 6 * 1.5 + 2 * 3 / 2 + 3 + (4 + 4 * 3) * 1.5)
     assert found["Lambda"].hour == pytest.approx(11 * 0.20 / 1e6 + (busy + waiting) * 0.0000133334)
 
 
