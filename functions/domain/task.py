@@ -13,7 +13,7 @@ from typing import Final
 
 from functions.domain.booking import Booking, Group, Member, RecordVersion, Route
 from functions.domain.values import quote
-from functions.domain.versions import SortedTexts, VersionPacker, blocks_of, version_text
+from functions.domain.versions import BLOCK, SortedTexts, VersionPacker, blocks_of, version_text
 from functions.domain.window import Window
 
 FEW: Final = 4
@@ -93,11 +93,12 @@ def message_group(group: Group) -> str:
 
 def task_id(route: Route, group: Group, versions: Iterable[RecordVersion]) -> str:
     """SHA-256 of the route, the group and the set of record versions, and of nothing else."""
-    return _id_of(route, group, [sorted(map(version_text, versions))])
+    texts = sorted(map(version_text, versions))
+    return _id_of(route, group, [texts] if len(texts) <= BLOCK else blocks_of(texts))
 
 
 def _id_of(route: Route, group: Group, sorted_texts: Iterable[Sequence[str]]) -> str:
-    """The same of the versions' texts, sorted, in blocks of any size."""
+    """The same of the versions' texts, sorted; each block of them is held once more, as bytes."""
     digest = hashlib.sha256(f"[{quote(route)},{group.text},[".encode("ascii"))
     separator = ""
     for some in sorted_texts:

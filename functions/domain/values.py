@@ -16,6 +16,9 @@ AttributeValue: TypeAlias = Mapping[str, Any]
 Item: TypeAlias = Mapping[str, AttributeValue]
 """One record: attribute names and their typed values."""
 
+_ATTRIBUTES: Final = 64
+"""A record or map of more members has data for names, which are others each time."""
+
 quote = encode_basestring_ascii
 """A string as a JSON literal of ASCII characters."""
 
@@ -26,7 +29,7 @@ def number_text(text: str) -> str:
     if whole.isdigit() and (whole[0] != "0" or len(whole) == 1):  # most are written as they are read
         if not point:
             return text
-        if fraction.isdigit():
+        if fraction.isdigit() and text.isascii():
             return text.rstrip("0").rstrip(".")
     digits = format(Decimal(text), "f")
     if "." in digits:
@@ -41,13 +44,18 @@ def binary_text(value: bytes) -> str:
 
 def object_text(members: Mapping[str, AttributeValue]) -> str:
     """A record or map as a JSON object, sorted by name."""
-    return "{" + ",".join([label + value_text(members[name]) for name, label in _labels(tuple(members))]) + "}"
+    names = tuple(members)
+    labels = _known_labels(names) if len(names) <= _ATTRIBUTES else _labels(names)
+    return "{" + ",".join([label + value_text(members[name]) for name, label in labels]) + "}"
 
 
-@lru_cache(maxsize=64)  # the records of a table have few sets of attributes
 def _labels(names: tuple[str, ...]) -> Sequence[tuple[str, str]]:
     """The names in order, each with what stands before its value."""
     return [(name, f"{quote(name)}:") for name in sorted(names)]
+
+
+_known_labels = lru_cache(maxsize=64)(_labels)
+"""The records of a table have few sets of attributes."""
 
 
 def value_text(value: AttributeValue) -> str:

@@ -22,6 +22,7 @@ from functions.domain.task import (
     rounds,
     task_id,
 )
+from functions.domain.versions import BLOCK
 from tests.unit.fakes import booking, window
 
 KEY = ("RecordId",)
@@ -243,6 +244,14 @@ def test_the_object_holds_the_message_s_header_and_every_attribute_of_every_orde
         "ShopId": 1001,
         "Tags": ["a", "b"],
     }
+
+
+def test_a_task_s_id_is_of_all_its_versions_however_many_are_taken_at_once() -> None:
+    versions = [RecordVersion(f'"{n}"', "2026-09-17", "15:10:00Z") for n in range(2 * BLOCK + 1)]
+    texts = sorted(f'["{n}","2026-09-17","15:10:00Z"]' for n in range(2 * BLOCK + 1))
+    whole = f'["Point",[1001,2001,3001],[{",".join(texts)}]]'
+
+    assert task_id(Route.POINT, GROUP, versions) == hashlib.sha256(whole.encode()).hexdigest()
 
 
 @pytest.mark.parametrize("count", [1, FEW, FEW + 1])

@@ -29,6 +29,9 @@ def test_a_number_keeps_every_digit(digits: str) -> None:
         ("100.00", "100"),
         ("1E-3", "0.001"),
         ("007", "7"),
+        ("0.00", "0"),
+        ("10.010", "10.01"),
+        ("1.\u06650", "1.5"),
         ("+5", "5"),
         ("9.9E+125", "99" + "0" * 124),
     ],
@@ -41,6 +44,14 @@ def test_equal_numbers_are_written_alike_and_without_exponent(stored: str, writt
 def test_a_number_s_value_is_never_changed(number: Decimal) -> None:
     assert Decimal(number_text(str(number))) == number
     assert "E" not in number_text(str(number))
+
+
+def test_a_map_with_data_for_names_is_written_like_any_other() -> None:
+    members = {f'"{number % 7}%s{number:03}': {"N": str(number)} for number in range(200)}
+
+    text = object_text(members)
+    assert json.loads(text) == {name: int(value["N"]) for name, value in members.items()}
+    assert list(json.loads(text)) == sorted(members)
 
 
 VALUES: dict[str, tuple[AttributeValue, str]] = {
