@@ -193,10 +193,11 @@ losses = pytest.mark.parametrize(
 def test_a_plan_is_not_written_under_a_lease_that_is_lost(
     ledger: DynamoLedger, clock: Clock, lose: Callable[[DynamoLedger, Clock], None]
 ) -> None:
-    lease = begin(ledger)
+    """Nor is one that was made ready before, while the bodies of its tasks were uploaded."""
+    create = ledger.draft_plan(begin(ledger), a_plan(1, members(2)))
     lose(ledger, clock)
     with pytest.raises(LeaseLost, match=r"^page 1 is no longer this attempt's to plan$"):
-        ledger.draft_plan(lease, a_plan(1, members(2)))()
+        create()
     assert rows_of(ledger) == []
 
 
